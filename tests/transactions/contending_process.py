@@ -1,4 +1,4 @@
-"""A process of contenders: ``contending_process.py URL COUNT``. It tells when it is ready, and then how many failed."""
+"""A process of contending threads: ``contending_process.py URL COUNT`` prints ``ready``, waits, and counts failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def take_one(tx: Transaction) -> None:
 
 
 def collect_refusals(db: Database, count: int) -> list[TransactionFailedError]:
-    """Have so many threads take one each, at a time; gives what those met that did not get it."""
+    """Let this many threads take one each, concurrently, and return the errors of those that failed."""
     refused: list[TransactionFailedError] = []
     gate = threading.Barrier(count)
 

@@ -1,4 +1,4 @@
-"""A store that kills the process at a certain write; for scripts whose children die."""
+"""A store that kills its process at a certain write, for programs whose children must die."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ R = TypeVar("R")
 PAGE = 3
 
 
-class Deadly:
-    """A store with small pages. The process that sends it one write too many dies."""
+class KillingStore:
+    """A store with small pages that kills the process before or after a given number of writes."""
 
     def __init__(self, inner: Backend, left: int, when: str) -> None:
         self.inner = inner
@@ -26,13 +26,13 @@ class Deadly:
 
     def send_blocking(self, request: Request[R]) -> R:
         self._count(request, "before")
-        reply: R = self.inner.send_blocking(_small(request))
+        reply: R = self.inner.send_blocking(_limit_page(request))
         self._count(request, "after")
         return reply
 
     async def send_awaiting(self, request: Request[R]) -> R:
         self._count(request, "before")
-        reply: R = await self.inner.send_awaiting(_small(request))
+        reply: R = await self.inner.send_awaiting(_limit_page(request))
         self._count(request, "after")
         return reply
 
@@ -47,5 +47,5 @@ class Deadly:
         self.inner.close()
 
 
-def _small(request: Any) -> Any:
+def _limit_page(request: Any) -> Any:
     return replace(request, limit=PAGE) if isinstance(request, Scan) else request

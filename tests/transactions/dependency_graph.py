@@ -1,4 +1,4 @@
-"""The graph of who comes before whom in a history, and how to find cycles in it; `histories` draws it."""
+"""The graph of the order between transactions of a history, and the search for cycles; `histories` builds it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Kind: TypeAlias = Literal["ww", "wr", "rw", "process", "real time"]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The source comes before the target, and why."""
+    """An edge: the source comes before the target, for a reason."""
 
     source: int
     target: int
@@ -35,7 +35,7 @@ class Link:
 
 
 class Graph:
-    """Links between transactions, and how to find ways round in them."""
+    """Links between transactions, and the search for cycles of links."""
 
     def __init__(self, links: Iterable[Link]) -> None:
         self._links: dict[int, list[Link]] = defaultdict(list)
@@ -43,53 +43,53 @@ class Graph:
             if link.source != link.target:
                 self._links[link.source].append(link)
 
-    def steps(self, place: int, within: Collection[int], kinds: Collection[Kind]) -> list[Link]:
-        """The links of these kinds from a transaction to one of those within."""
+    def list_links(self, place: int, within: Collection[int], kinds: Collection[Kind]) -> list[Link]:
+        """Return the links of these kinds from a transaction to those within."""
         return [link for link in self._links.get(place, ()) if link.kind in kinds and link.target in within]
 
-    def way(self, start: int, end: int, within: Collection[int], kinds: Collection[Kind]) -> list[Link]:
-        """The shortest way from one transaction to another, or round to itself; empty when there is none."""
-        came: dict[int, Link] = {}
+    def find_path(self, start: int, end: int, within: Collection[int], kinds: Collection[Kind]) -> list[Link]:
+        """Return the shortest path between two transactions, or back to the same one; empty if there is none."""
+        reached_by: dict[int, Link] = {}
         queue = deque([start])
-        while queue and end not in came:
-            for link in self.steps(queue.popleft(), within, kinds):
-                if link.target not in came:
-                    came[link.target] = link
+        while queue and end not in reached_by:
+            for link in self.list_links(queue.popleft(), within, kinds):
+                if link.target not in reached_by:
+                    reached_by[link.target] = link
                     queue.append(link.target)
-        if end not in came:
+        if end not in reached_by:
             return []
-        way = [came[end]]
-        while way[-1].source != start:
-            way.append(came[way[-1].source])
-        return way[::-1]
+        path = [reached_by[end]]
+        while path[-1].source != start:
+            path.append(reached_by[path[-1].source])
+        return path[::-1]
 
-    def shortest_round(self, within: Collection[int], kinds: Collection[Kind]) -> list[Link]:
-        """The shortest cycle of these kinds; empty when there is none."""
-        return _shortest(self.way(place, place, within, kinds) for place in within)
+    def find_shortest_cycle(self, within: Collection[int], kinds: Collection[Kind]) -> list[Link]:
+        """Return the shortest cycle of links of these kinds; empty if there is none."""
+        return _find_shortest(self.find_path(place, place, within, kinds) for place in within)
 
-    def shortest_round_through(
+    def find_shortest_cycle_through(
         self, kind: Kind, within: Collection[int], kinds: Collection[Kind]
     ) -> list[Link]:
-        """The shortest cycle with one link of that kind and all others of these kinds."""
-        ways = (
+        """Return the shortest cycle with one link of the first kind and all others of these kinds."""
+        paths = (
             [link, *back]
             for place in within
-            for link in self.steps(place, within, (kind,))
-            if (back := self.way(link.target, place, within, kinds))
+            for link in self.list_links(place, within, (kind,))
+            if (back := self.find_path(link.target, place, within, kinds))
         )
-        return _shortest(ways)
+        return _find_shortest(paths)
 
-    def knots(self) -> list[set[int]]:
-        """The strongly connected components of more than one transaction (Tarjan's way, without recursion)."""
+    def find_components(self) -> list[set[int]]:
+        """Return the strongly connected components of more than one transaction (Tarjan's algorithm, iteratively)."""
         reached: dict[int, int] = {}
         lowest: dict[int, int] = {}
-        open_places: dict[int, None] = {}
+        open_transactions: dict[int, None] = {}
         trail: list[tuple[int, Iterator[Link]]] = []
-        knots: list[set[int]] = []
+        components: list[set[int]] = []
 
         def enter(place: int) -> None:
             reached[place] = lowest[place] = len(reached)
-            open_places[place] = None
+            open_transactions[place] = None
             trail.append((place, iter(self._links.get(place, ()))))
 
         for root in list(self._links):
@@ -103,27 +103,27 @@ class Graph:
                     if trail:
                         lowest[trail[-1][0]] = min(lowest[trail[-1][0]], lowest[place])
                     if lowest[place] == reached[place]:
-                        knots.append(_close(open_places, place))
+                        components.append(_close_component(open_transactions, place))
                 elif link.target not in reached:
                     enter(link.target)
-                elif link.target in open_places:
+                elif link.target in open_transactions:
                     lowest[place] = min(lowest[place], reached[link.target])
-        return [knot for knot in knots if len(knot) > 1]
+        return [component for component in components if len(component) > 1]
 
 
-def _close(open_places: dict[int, None], place: int) -> set[int]:
-    """Take off the places that were opened since that one, and it too."""
-    knot: set[int] = set()
-    while place not in knot:
-        knot.add(open_places.popitem()[0])
-    return knot
+def _close_component(open_transactions: dict[int, None], place: int) -> set[int]:
+    """Remove the transactions that were opened since this one, and this one."""
+    component: set[int] = set()
+    while place not in component:
+        component.add(open_transactions.popitem()[0])
+    return component
 
 
-def _shortest(ways: Iterable[list[Link]]) -> list[Link]:
+def _find_shortest(paths: Iterable[list[Link]]) -> list[Link]:
     shortest: list[Link] = []
-    for way in ways:
-        if way and (not shortest or len(way) < len(shortest)):
-            shortest = way
-            if len(way) == 2:  # nothing is shorter
+    for path in paths:
+        if path and (not shortest or len(path) < len(shortest)):
+            shortest = path
+            if len(path) == 2:  # no cycle is shorter
                 break
     return shortest

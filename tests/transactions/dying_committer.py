@@ -1,10 +1,11 @@
-"""Processes that commit with a toy participant, on a store in a directory; and one that looks at what is left of them.
+"""Processes that commit with a toy participant, on a store in a directory; and one that sweeps what they left.
 
-- ``dying_committer.py die COLOUR HOW DIRECTORY STEP...``: for each step, in a directory of its own, a child that
-  commits one picture and ends itself there; says how each of them ended.
-- ``dying_committer.py work COLOUR NAME DIRECTORY``: commits one picture after the other, and says the number of each
-  that is done, until somebody ends it.
-- ``dying_committer.py sweep DIRECTORY...``: for each of them, tells what is stored, sweeps, and tells what is left.
+- ``dying_committer.py die COLOUR HOW DIRECTORY STEP...``: for each step, in its own directory, a child commits one
+  picture and kills itself at the step; the program prints the exit code of each child.
+- ``dying_committer.py work COLOUR NAME DIRECTORY``: commits one picture after the other, and prints the number of each
+  committed one, until the process is killed.
+- ``dying_committer.py sweep DIRECTORY...``: for each directory, prints what is stored, the result of a sweep, and what
+  is stored afterwards.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from toy_participant import Album, Picture, Upload, Uploads, swept
-from transactions_rig import Colour, Driver, Watched, is_commit, now
+from toy_participant import Album, Picture, Upload, Uploads, sweep_files
+from transactions_rig import Colour, Driver, RecordedStore, is_commit, resolve
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -28,18 +29,18 @@ ALBUMS = ["summer", "ada", "bob"]
 
 
 class Committer:
-    """A driver on the store of a directory, with pictures to commit."""
+    """A driver on the store of a directory; it commits pictures."""
 
     def __init__(self, directory: Path, colour: Colour) -> None:
         self.files = directory / "files"
         self.files.mkdir(exist_ok=True)
-        self.store = Watched(EmbeddedBackend(directory / "store.db"))
+        self.store = RecordedStore(EmbeddedBackend(directory / "store.db"))
         self.driver = Driver(colour, Database(backend=self.store))
         self.driver.db.get(Album, "summer")
 
     def commit(self, album: str, name: str, data: bytes, step: Any = lambda name: None) -> None:
         async def body(tx: Any) -> None:
-            owner = await now(tx.get(Album, album, create_if_missing=True))
+            owner = await resolve(tx.get(Album, album, create_if_missing=True))
             owner.size += 1
             tx.join(Upload(self.files, tx.carry.of(Uploads), album, name, data, step))
             tx.after_commit(step, "in the handler")
@@ -83,7 +84,7 @@ def sweep(directory: Path) -> dict[str, Any]:
     files = directory / "files"
     with Database(f"embedded:{directory / 'store.db'}") as db:
         before = _state(db, files)
-        found = swept(db, files, ALBUMS)
+        found = sweep_files(db, files, ALBUMS)
         return {
             "before": before,
             "garbage": sorted(found.garbage),
@@ -107,12 +108,12 @@ def main(command: str, *arguments: str) -> None:
         for directory in arguments:
             print(json.dumps(sweep(Path(directory))), flush=True)
         return
-    given, word, directory, *steps = arguments
-    colour: Colour = "blocking" if given == "blocking" else "awaiting"
+    colour_name, argument, directory, *steps = arguments
+    colour: Colour = "blocking" if colour_name == "blocking" else "awaiting"
     if command == "die":
-        die(colour, word, Path(directory), steps)
+        die(colour, argument, Path(directory), steps)
     else:
-        work(colour, word, Path(directory))
+        work(colour, argument, Path(directory))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""A process whose children migrate or move a store each and die at a certain write; then it finishes what they left.
+"""A process whose children each migrate or move a store and die at a certain write; the parent finishes the run.
 
-``dying_runner.py migrate|move URL COLOUR SEGMENTS WHEN COUNT...``: for each count, on a store of its own (``{}`` in the
-URL stands for the count), a child is killed before or after that many writes. Prints for each, as JSON, how the child
-ended, how many items it had written, what the next run reports, and what is stored in the end.
+``dying_runner.py migrate|move URL COLOUR SEGMENTS WHEN COUNT...``: for each count, a child is killed before or after
+that many writes, on its own store (``{}`` in the URL stands for the count). For each, the program prints, as JSON, how
+the child ended, how many items it had written, the report of the next run, and the items that are stored in the end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from deadly_store import Deadly
+from deadly_store import KillingStore
 from move_models import OldProduct, Product
 from race_models import FirstThing, Thing, initial_size
 
@@ -25,7 +25,7 @@ ITEMS = 7
 MODELS: dict[str, list[type[Model]]] = {"migrate": [Thing], "move": [OldProduct, Product]}
 """The arguments of each kind of run."""
 CHANGING = {"_w", "_moved", "made_at", "changed_at"}
-"""The ids and times of a run."""
+"""Attributes that differ from run to run: ids and times."""
 
 
 def fill(kind: str, url: str) -> None:
@@ -42,7 +42,7 @@ def fill(kind: str, url: str) -> None:
 
 def run(kind: str, url: str, colour: str, segments: int, left: int, when: str) -> dict[str, Any]:
     with Database(url, manage_table=False) as outer:
-        db = Database(url, backend=Deadly(outer._backend, left, when), manage_table=False)
+        db = Database(url, backend=KillingStore(outer._backend, left, when), manage_table=False)
         report = getattr(db if colour == "blocking" else db.aio, kind)(*MODELS[kind], segments=segments)
         return dict((report if colour == "blocking" else asyncio.run(report))._asdict())
 
@@ -54,7 +54,7 @@ def list_items(url: str) -> list[Item]:
 
 
 def is_written(kind: str, item: Item) -> bool:
-    """Whether a run has written this item."""
+    """Whether the run that was killed has written this item."""
     return "_v" in item if kind == "migrate" else item.get("_type") == {"S": "Product"}
 
 

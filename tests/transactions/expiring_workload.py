@@ -1,10 +1,10 @@
-"""Lists that expire while transactions are under way, and a clock that only moves when it is told to.
+"""Lists that expire during transactions, and a clock that moves only when a test advances it.
 
-The lists are leases: each ends at the moment that is stored with it, which is how `list_lives` knows its lives apart.
-Each reader and writer judges expiry by its own clock, so it is as exact as clocks are: a commit that is on its way
-when the moment comes may still go through. `Punctual` stands between the transactions and the store and refuses just
-those writes, so that what remains has to be serializable without exceptions. Expired items stay in the store until
-`swept` deletes them, as DynamoDB does some time later.
+The lists are leases: each stores the moment of its end, by which `list_lives` distinguishes its lives. Readers and
+writers judge expiry by their own clocks, so a commit that is in flight at that moment may still succeed.
+`PunctualBackend`, between the transactions and the store, refuses exactly those writes, so the rest must be
+serializable without exceptions. Expired items stay in the store until `sweep_expired` deletes them, as DynamoDB does
+some time later.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from holdall.core.port import Backend
 from holdall.core.requests import PutItem, Request, TransactWrite
 from holdall.errors import ConditionFailedError, ConflictError
 
-__all__ = ["Clock", "Lease", "Leases", "Punctual", "keep_time", "swept"]
+__all__ = ["Clock", "Lease", "Leases", "PunctualBackend", "use_clock", "sweep_expired"]
 
 R = TypeVar("R")
 
 LASTS = 40
-"""Seconds of the clock from the making of a list to its end."""
+"""Seconds from the creation of a list to its end."""
 
 
 class Lease(Model, ttl="ends"):
-    """A list that grows until it ends."""
+    """A list that grows until it expires."""
 
     name: Key[str]
     values: list[int] = holdall.field(default_factory=list)
@@ -44,38 +44,38 @@ class Lease(Model, ttl="ends"):
 class Clock:
     """A clock for all databases of a test; it stands still between `tick`s.
 
-    It is a day ahead, so that nothing expires by the store's own clock. ``reached`` says when, by the monotonic clock,
-    each moment was about to come.
+    It is a day ahead, so that no item expires by the store's own clock. ``reached`` has the monotonic time just before
+    the clock reached each second.
     """
 
     def __init__(self) -> None:
         self.seconds = int(time.time()) + 86_400
         self.reached: dict[int, int] = {}
-        self._looked: ContextVar[int] = ContextVar("looked", default=0)
+        self._read_at: ContextVar[int] = ContextVar("looked", default=0)
         self._lock = threading.Lock()
         self._waiting = False
         self._writing = 0
 
     def now(self) -> datetime:
-        self._looked.set(self.seconds)
-        return datetime.fromtimestamp(self._looked.get(), UTC)
+        self._read_at.set(self.seconds)
+        return datetime.fromtimestamp(self._read_at.get(), UTC)
 
     def tick(self, seconds: int) -> bool:
-        """Move on, unless a write is under way; then no other begins until this was called again."""
+        """Advance, unless a write is in progress; then no other write can begin before the next call."""
         with self._lock:
             self._waiting = self._writing > 0
             if self._waiting:
                 return False
-            about_to = time.monotonic_ns()
-            self.reached.update((self.seconds + step, about_to) for step in range(1, seconds + 1))
+            before = time.monotonic_ns()
+            self.reached.update((self.seconds + step, before) for step in range(1, seconds + 1))
             self.seconds += seconds
             return True
 
     def begin_write(self, ends: list[int]) -> None:
-        """Refuse a write that was planned before the last tick or makes what is already over."""
+        """Refuse a write that was planned before the last tick, or that stores an item that has already expired."""
         with self._lock:
-            if self._waiting or self._looked.get() != self.seconds or any(it <= self.seconds for it in ends):
-                raise ConflictError("the clock has moved on since this was planned")
+            if self._waiting or self._read_at.get() != self.seconds or any(it <= self.seconds for it in ends):
+                raise ConflictError("the clock has advanced since this write was planned")
             self._writing += 1
 
     def end_write(self) -> None:
@@ -83,10 +83,10 @@ class Clock:
             self._writing -= 1
 
 
-class Punctual:
-    """A backend that refuses writes which were planned before the last tick, or would meet the next.
+class PunctualBackend:
+    """A backend that refuses writes that were planned before the last tick, or while the next one waits.
 
-    It also refuses to store what is already over, so that each life of a list ends later than the one before.
+    It also refuses to store items that have already expired, so each life of a list ends later than the one before.
     """
 
     def __init__(self, backend: Backend, clock: Clock) -> None:
@@ -96,7 +96,7 @@ class Punctual:
     def send_blocking(self, request: Request[R]) -> R:
         if not request.writes:
             return self._backend.send_blocking(request)
-        self._clock.begin_write(_ends(request))
+        self._clock.begin_write(_list_expiries(request))
         try:
             return self._backend.send_blocking(request)
         finally:
@@ -105,7 +105,7 @@ class Punctual:
     async def send_awaiting(self, request: Request[R]) -> R:
         if not request.writes:
             return await self._backend.send_awaiting(request)
-        self._clock.begin_write(_ends(request))
+        self._clock.begin_write(_list_expiries(request))
         try:
             return await self._backend.send_awaiting(request)
         finally:
@@ -115,8 +115,8 @@ class Punctual:
         self._backend.close()
 
 
-def _ends(request: Request[Any]) -> list[int]:
-    """The moments at which the items that are put will end."""
+def _list_expiries(request: Request[Any]) -> list[int]:
+    """Return the expiries of the items that a request puts."""
     actions = request.actions if isinstance(request, TransactWrite) else (request,)
     return [
         int(action.item["_ttl"]["N"])
@@ -125,13 +125,13 @@ def _ends(request: Request[Any]) -> list[int]:
     ]
 
 
-def keep_time(db: Database, clock: Clock) -> None:
-    """Have the database go by that clock."""
+def use_clock(db: Database, clock: Clock) -> None:
+    """Make the database use this clock."""
     db.port.now = clock.now  # type: ignore[method-assign]
 
 
 class Leases(Lists):
-    """The lists, each under the name of its life."""
+    """The lists, each named by its life."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -139,18 +139,18 @@ class Leases(Lists):
     def key(self, name: str) -> ModelKey[Any]:
         return Lease.key(name)
 
-    def blank(self) -> bool | dict[str, Any]:
+    def get_initial_values(self) -> bool | dict[str, Any]:
         return {"ends": self.clock.seconds + LASTS}
 
     def key_of(self, name: str, item: Any) -> str:
         return life_key(name, item.ends)
 
-    def look(self, item: Any) -> None:
-        """There is nothing else in it."""
+    def read_other_fields(self, item: Any) -> None:
+        """A lease has no other fields to read."""
 
 
-def swept(db: Database, clock: Clock, table: str = "holdall") -> None:
-    """Delete what has expired."""
+def sweep_expired(db: Database, clock: Clock, table: str = "holdall") -> None:
+    """Delete expired items."""
     for name in KEYS:
         partition, sort = Lease.key(name).encoded
         over = Compare("<=", path("_ttl"), value(clock.seconds))

@@ -1,7 +1,7 @@
-"""Representative transactions for the tests of faults: what each does, and how often the store shows that it was done.
+"""Representative transactions for the fault tests: what each does, and how often its effect is in the store.
 
-A case prepares what it needs, then its body runs under faults. `done` counts its effect in the store: 0 or 1, and
-anything else, or half an effect, is an error. A case that only reads has no effect; its result tells.
+A case creates its items, then its body runs under faults. `done` counts its effect in the store: 0 or 1; any other
+number, or half an effect, is an error. A case that only reads has no effect, but a result.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from transactions_rig import Body, Person, Seat, Thing, now
+from transactions_rig import Body, Person, Seat, Thing, resolve
 
 from holdall import Database, col
 
@@ -19,7 +19,7 @@ __all__ = ["CASES", "READS", "REPLANNED", "WRITES", "Case"]
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A transaction under test; one without ``done`` only reads, and gives ``result``."""
+    """A transaction under test; one without ``done`` only reads, and returns ``result``."""
 
     name: str
     start: Callable[[Any], Any]
@@ -32,28 +32,28 @@ class Case:
         return self.name
 
 
-# --- starts ------------------------------------------------------------------------------------------------
+# --- starts -----------------------------------------------------------------------------------------------
 
 
 def do_nothing(tx: Any) -> None:
-    """An empty table."""
+    """Leave the table empty."""
 
 
-def a_thing(tx: Any) -> None:
+def create_thing(tx: Any) -> None:
     tx.create(Thing, name="a", n=10, m=5)
 
 
-def two_things(tx: Any) -> None:
-    a_thing(tx)
+def create_two_things(tx: Any) -> None:
+    create_thing(tx)
     tx.create(Thing, name="b", n=0)
 
 
-def two_people(tx: Any) -> None:
+def create_two_people(tx: Any) -> None:
     tx.create(Person, name="ada", mail="ada@example.com")
     tx.create(Person, name="bob", mail="bob@example.com")
 
 
-# --- bodies and effects ------------------------------------------------------------------------------------
+# --- bodies and effects -----------------------------------------------------------------------------------
 
 
 async def create(tx: Any) -> None:
@@ -61,23 +61,23 @@ async def create(tx: Any) -> None:
 
 
 async def create_if_missing(tx: Any) -> None:
-    (await now(tx.get(Thing, "a", create_if_missing={"n": 10}))).n += 1
+    (await resolve(tx.get(Thing, "a", create_if_missing={"n": 10}))).n += 1
 
 
 async def update(tx: Any) -> None:
-    (await now(tx.get_one(Thing, "a"))).n += 1
+    (await resolve(tx.get_one(Thing, "a"))).n += 1
 
 
 async def append(tx: Any) -> None:
-    (await now(tx.get_one(Thing, "a"))).words.append("word")
+    (await resolve(tx.get_one(Thing, "a"))).words.append("word")
 
 
 async def increment(tx: Any) -> None:
-    (await now(tx.get_one(Thing, "a"))).field("n").increment_by(1)
+    (await resolve(tx.get_one(Thing, "a"))).field("n").increment_by(1)
 
 
 async def update_and_increment(tx: Any) -> None:
-    thing = await now(tx.get_one(Thing, "a"))
+    thing = await resolve(tx.get_one(Thing, "a"))
     thing.m += 1
     thing.field("n").increment_by(1)
 
@@ -91,7 +91,7 @@ async def blind_append(tx: Any) -> None:
 
 
 async def append_without_lock(tx: Any) -> None:
-    (await now(tx.get_one(Thing, "a"))).field("words").append("word")
+    (await resolve(tx.get_one(Thing, "a"))).field("words").append("word")
 
 
 async def create_by_update(tx: Any) -> None:
@@ -103,7 +103,7 @@ async def blind_put(tx: Any) -> None:
 
 
 async def delete(tx: Any) -> None:
-    tx.delete(await now(tx.get_one(Thing, "a")))
+    tx.delete(await resolve(tx.get_one(Thing, "a")))
 
 
 async def blind_delete(tx: Any) -> None:
@@ -111,26 +111,26 @@ async def blind_delete(tx: Any) -> None:
 
 
 async def transfer(tx: Any) -> None:
-    payer, payee = await now(tx.get_all([Thing.key("a"), Thing.key("b")]))
+    payer, payee = await resolve(tx.get_all([Thing.key("a"), Thing.key("b")]))
     payer.n -= 1
     payee.n += 1
 
 
-async def update_after_a_look(tx: Any) -> None:
-    """One item is written because of another, and of one that is missing."""
-    if (await now(tx.get_one(Thing, "b"))).n == 0 and await now(tx.get(Thing, "c")) is None:
-        (await now(tx.get_one(Thing, "a"))).n += 1
+async def update_after_reads(tx: Any) -> None:
+    """Write one item because of the values of another, and because a third one is missing."""
+    if (await resolve(tx.get_one(Thing, "b"))).n == 0 and await resolve(tx.get(Thing, "c")) is None:
+        (await resolve(tx.get_one(Thing, "a"))).n += 1
 
 
 async def take_a_row(tx: Any) -> None:
-    rows = await now(tx.query(Seat, room="hall").all())
+    rows = await resolve(tx.query(Seat, room="hall").all())
     free = next(seat for seat in rows if not seat.taken)
     free.taken = True
 
 
 async def pass_on_a_mail(tx: Any) -> None:
-    """A unique value is let go by one and taken by another."""
-    ada, bob = await now(tx.get_one(Person, "ada")), await now(tx.get_one(Person, "bob"))
+    """Move a unique value from one item to another."""
+    ada, bob = await resolve(tx.get_one(Person, "ada")), await resolve(tx.get_one(Person, "bob"))
     ada.mail, bob.mail = None, ada.mail
 
 
@@ -139,27 +139,27 @@ async def create_unique(tx: Any) -> None:
 
 
 async def create_and_forget(tx: Any) -> None:
-    """What is created and deleted in one transaction only has to have been missing."""
+    """Create and delete an item in one transaction, which is a check that it does not exist, and update another."""
     tx.delete(tx.create(Thing, name="c"))
-    (await now(tx.get_one(Thing, "a"))).n += 1
+    (await resolve(tx.get_one(Thing, "a"))).n += 1
 
 
-async def look_at_both(tx: Any) -> list[int]:
-    return [(await now(tx.get_one(Thing, name))).n for name in ("a", "b")]
+async def read_both(tx: Any) -> list[int]:
+    return [(await resolve(tx.get_one(Thing, name))).n for name in ("a", "b")]
 
 
-async def look_at_all(tx: Any) -> list[int | None]:
-    found = await now(tx.get_all([Thing.key(name) for name in ("a", "b", "c")]))
+async def read_all(tx: Any) -> list[int | None]:
+    found = await resolve(tx.get_all([Thing.key(name) for name in ("a", "b", "c")]))
     return [None if thing is None else thing.n for thing in found]
 
 
-def seats(tx: Any) -> None:
+def create_seats(tx: Any) -> None:
     for number in range(3):
         tx.create(Seat, room="hall", number=number, taken=number == 0)
 
 
 def _check_changed(name: str, before: Any, after: Any) -> Callable[[Database], int]:
-    """Whether a thing's n and m, and its number of words, are as before or as after; no item is None."""
+    """Check that a thing's n, m and number of words are those before or those after; None stands for no item."""
 
     def count_done(db: Database) -> int:
         thing = db.get(Thing, name)
@@ -183,7 +183,7 @@ def _count_seated(db: Database) -> int:
 
 
 def _count_passed_on(db: Database) -> int:
-    """Who has which mail, and whether the guards agree: a mail that is in use cannot be taken."""
+    """Check the mails and their guards: a mail that is in use cannot be taken."""
     mails = {name: db.get_one(Person, name).mail for name in ("ada", "bob")}
     before = {"ada": "ada@example.com", "bob": "bob@example.com"}
     after = {"ada": None, "bob": "ada@example.com"}
@@ -195,7 +195,7 @@ def _count_passed_on(db: Database) -> int:
 
 
 def _is_free(db: Database, mail: str) -> bool:
-    """Whether the address could be taken now; tried and taken back."""
+    """Whether the address can be taken: take it, and release it again."""
     from holdall.errors import UniqueViolationError
 
     try:
@@ -206,37 +206,37 @@ def _is_free(db: Database, mail: str) -> bool:
     return True
 
 
-def _eve(db: Database) -> int:
-    there = db.get(Person, "eve") is not None
-    assert there != _is_free(db, "eve@example.com")
-    return int(there)
+def _count_eve(db: Database) -> int:
+    exists = db.get(Person, "eve") is not None
+    assert exists != _is_free(db, "eve@example.com")
+    return int(exists)
 
 
 THING = (10, 5, 0)
 WRITES = [
     Case("create", do_nothing, create, _check_changed("a", None, (11, 0, 0))),
     Case("create if missing", do_nothing, create_if_missing, _check_changed("a", None, (11, 0, 0))),
-    Case("update", a_thing, update, _check_changed("a", THING, (11, 5, 0))),
-    Case("append", a_thing, append, _check_changed("a", THING, (10, 5, 1))),
-    Case("increment", a_thing, increment, _check_changed("a", THING, (11, 5, 0))),
-    Case("update and increment", a_thing, update_and_increment, _check_changed("a", THING, (11, 6, 0))),
-    Case("blind update", a_thing, blind_update, _check_changed("a", THING, (11, 5, 0))),
-    Case("blind append", a_thing, blind_append, _check_changed("a", THING, (10, 5, 1))),
-    Case("append without a lock", a_thing, append_without_lock, _check_changed("a", THING, (10, 5, 1))),
-    Case("blind put", a_thing, blind_put, _check_changed("a", THING, (11, 5, 0))),
-    Case("delete", a_thing, delete, _check_changed("a", THING, None)),
-    Case("blind delete", a_thing, blind_delete, _check_changed("a", THING, None)),
-    Case("two items", two_things, transfer, _count_moved),
-    Case("update after a look", two_things, update_after_a_look, _check_changed("a", THING, (11, 5, 0))),
-    Case("row of a query", seats, take_a_row, _count_seated),
-    Case("unique value passed on", two_people, pass_on_a_mail, _count_passed_on),
-    Case("unique creation", two_people, create_unique, _eve),
-    Case("created and deleted", a_thing, create_and_forget, _check_changed("a", THING, (11, 5, 0))),
+    Case("update", create_thing, update, _check_changed("a", THING, (11, 5, 0))),
+    Case("append", create_thing, append, _check_changed("a", THING, (10, 5, 1))),
+    Case("increment", create_thing, increment, _check_changed("a", THING, (11, 5, 0))),
+    Case("update and increment", create_thing, update_and_increment, _check_changed("a", THING, (11, 6, 0))),
+    Case("blind update", create_thing, blind_update, _check_changed("a", THING, (11, 5, 0))),
+    Case("blind append", create_thing, blind_append, _check_changed("a", THING, (10, 5, 1))),
+    Case("append without a lock", create_thing, append_without_lock, _check_changed("a", THING, (10, 5, 1))),
+    Case("blind put", create_thing, blind_put, _check_changed("a", THING, (11, 5, 0))),
+    Case("delete", create_thing, delete, _check_changed("a", THING, None)),
+    Case("blind delete", create_thing, blind_delete, _check_changed("a", THING, None)),
+    Case("two items", create_two_things, transfer, _count_moved),
+    Case("update after reads", create_two_things, update_after_reads, _check_changed("a", THING, (11, 5, 0))),
+    Case("row of a query", create_seats, take_a_row, _count_seated),
+    Case("unique value passed on", create_two_people, pass_on_a_mail, _count_passed_on),
+    Case("unique creation", create_two_people, create_unique, _count_eve),
+    Case("created and deleted", create_thing, create_and_forget, _check_changed("a", THING, (11, 5, 0))),
 ]
 REPLANNED = [Case("create by update", do_nothing, create_by_update, _check_changed("a", None, (11, 0, 0)))]
-"""A write that is refused first, for what it meets, and planned again."""
+"""A write that is refused first, because the item is missing, and then planned again."""
 READS = [
-    Case("verified reads", two_things, look_at_both, result=[10, 0], read_only=True),
-    Case("get_all", two_things, look_at_all, result=[10, 0, None]),
+    Case("verified reads", create_two_things, read_both, result=[10, 0], read_only=True),
+    Case("get_all", create_two_things, read_all, result=[10, 0, None]),
 ]
 CASES = WRITES + REPLANNED + READS

@@ -1,7 +1,7 @@
-"""A worker who does not use models: raw requests, values written in other ways than ours, attributes unknown to us.
+"""A worker that uses raw requests, no models: it stores values in other forms, and attributes that no model declares.
 
-Each of its transactions appends to one list: it reads the item and writes it on the condition that the list is as it
-was, exactly as it came.
+Each of its transactions appends to one list: it reads the item, and writes it on the condition that the stored list has
+not changed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Send = Callable[[Any], Awaitable[Any]]
 
 @dataclass
 class ForeignWriter(Worker):
-    """Appends with raw requests to the items of the given table."""
+    """A worker that appends with raw requests to the items of a table."""
 
     table: str = "holdall"
 
@@ -57,35 +57,35 @@ class ForeignWriter(Worker):
 
     def _write(self, name: str, key: Item, item: Item | None, seen: list[Operation]) -> PutItem | UpdateItem:
         stored = None if item is None else item["values"]
-        numbers = [] if stored is None else [_number(attribute) for attribute in stored["L"]]
+        numbers = [] if stored is None else [_decode_number(attribute) for attribute in stored["L"]]
         value = next(self.fresh)
         seen += [Read(name, tuple(numbers) or None), Append(name, value)]
-        grown: Attribute = {"L": [self._form(number) for number in (*numbers, value)]}
+        longer: Attribute = {"L": [self._encode_number(number) for number in (*numbers, value)]}
         if item is None:
-            whole = {**key, "_type": {"S": "Register"}, "name": {"S": name}, "values": grown}
-            return PutItem(self.table, {**whole, **self._others()}, NotExists(path("pk")))
+            whole = {**key, "_type": {"S": "Register"}, "name": {"S": name}, "values": longer}
+            return PutItem(self.table, {**whole, **self._encode_other_fields()}, NotExists(path("pk")))
         assert stored is not None
         unchanged: Condition = Compare("=", path("values"), Value(stored))
         if self.random.random() < 0.5:
-            return PutItem(self.table, {**item, **self._others(), "values": grown}, unchanged)
-        return UpdateItem(self.table, key, Update((Set(path("values"), Value(grown)),)), unchanged)
+            return PutItem(self.table, {**item, **self._encode_other_fields(), "values": longer}, unchanged)
+        return UpdateItem(self.table, key, Update((Set(path("values"), Value(longer)),)), unchanged)
 
-    def _form(self, number: int) -> Attribute:
-        """One of the ways to write a number that are read as that number."""
+    def _encode_number(self, number: int) -> Attribute:
+        """Encode a number in one of several forms that all decode to it."""
         tenth = f"{number // 10}.{number % 10}E+1"
         text = self.random.choice([str(number), f"{number}.0", f"{number}.00", tenth, f"{number}E0"])
         return {"N": text} if self.random.random() < 0.8 else {"S": str(number)}
 
-    def _others(self) -> Item:
-        """The other fields in forms of others', and one that no model has."""
+    def _encode_other_fields(self) -> Item:
+        """Encode the other fields in forms that Holdall does not write, and a field that no model has."""
         moment = self.random.choice(
             ["2026-01-31T10:30:00+01:00", "2026-01-31 09:30:00Z", "2026-01-31T09:30:00.5Z"]
         )
         marks: Attribute = (
             {"L": [{"N": "3"}, {"N": "1"}]} if self.random.random() < 0.5 else {"NS": ["2", "1.0"]}
         )
-        return {"at": {"S": moment}, "marks": marks, "seen_by": {"SS": ["others", str(self.number)]}}
+        return {"at": {"S": moment}, "marks": marks, "seen_by": {"SS": ["foreign", str(self.number)]}}
 
 
-def _number(attribute: Attribute) -> int:
+def _decode_number(attribute: Attribute) -> int:
     return int(attribute["S"]) if "S" in attribute else int(Decimal(attribute["N"]))

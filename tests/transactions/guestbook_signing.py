@@ -1,4 +1,4 @@
-"""Guestbooks that many sign at once: in threads of a process, and in processes on one file.
+"""Guestbooks that many workers sign concurrently: in threads of a process, and in processes on one file.
 
 ``python guestbook_signing.py FILE COUNT WORKER...`` is one of the processes.
 """
@@ -12,15 +12,15 @@ from typing import Any
 
 from holdall import Database, Key, Model, field
 
-__all__ = ["BOOKS", "PATIENT", "Guestbook", "Page", "guests", "in_threads", "sign"]
+__all__ = ["BOOKS", "PATIENT", "Guestbook", "Page", "list_guests", "sign_in_threads", "sign"]
 
 BOOKS = ["blue", "red"]
 PATIENT: dict[str, Any] = {"retries": 1000, "initial_backoff": 0.0005, "max_backoff": 0.01}
-"""As often as it takes: all processes write into the same book."""
+"""Enough retries for the contention of all processes on the same book."""
 
 
 class Guestbook(Model):
-    """The names of all who came, and how many they are."""
+    """The names of all guests, and their number."""
 
     name: Key[str]
     guests: list[str] = field(default_factory=list)
@@ -28,7 +28,7 @@ class Guestbook(Model):
 
 
 class Page(Model):
-    """One guest's own words."""
+    """The page of one guest."""
 
     guest: Key[str]
     book: str
@@ -36,7 +36,7 @@ class Page(Model):
 
 
 def sign(tx: Any, book: str, guest: str, page: bool) -> None:
-    """Add a name to the book; with a page of one's own, in one transaction."""
+    """Add a guest to the book, optionally with a page, in one transaction."""
     found = tx.get(Guestbook, book, create_if_missing=True)
     found.guests.append(guest)
     found.field("visits").increment_by(1)
@@ -44,22 +44,22 @@ def sign(tx: Any, book: str, guest: str, page: bool) -> None:
         tx.create(Page, guest=guest, book=book, place=len(found.guests))
 
 
-def guests(worker: str, count: int) -> list[str]:
+def list_guests(worker: str, count: int) -> list[str]:
     return [f"{worker}-{number}" for number in range(count)]
 
 
-def in_threads(db: Database, workers: Sequence[str], count: int) -> None:
-    """Let each worker, in a thread, bring so many guests, every second of them with a page."""
+def sign_in_threads(db: Database, workers: Sequence[str], count: int) -> None:
+    """Let each worker sign for this many guests in its own thread; every second guest gets a page."""
 
     def work(worker: str) -> None:
-        for number, guest in enumerate(guests(worker, count)):
+        for number, guest in enumerate(list_guests(worker, count)):
             db.run(sign, BOOKS[number % 2], guest, number % 2 == 1, **PATIENT)
 
     with ThreadPoolExecutor(len(workers)) as pool:
-        for done in [pool.submit(work, worker) for worker in workers]:
-            done.result()
+        for future in [pool.submit(work, worker) for worker in workers]:
+            future.result()
 
 
 if __name__ == "__main__":
     with Database(f"embedded:{sys.argv[1]}", durability="normal") as db:
-        in_threads(db, sys.argv[3:], int(sys.argv[2]))
+        sign_in_threads(db, sys.argv[3:], int(sys.argv[2]))

@@ -1,16 +1,16 @@
-"""What is wrong with a history of list-append transactions: a checker, pure, knowing nothing of the store.
+"""A pure checker of histories of list-append transactions: it finds anomalies without access to the store.
 
 Every transaction appends values, each of them once in the whole history, to lists under keys, and reads whole lists.
-A list that was read tells the order in which its values came, so the versions of each key and who made them are known,
-and with them who depends on whom:
+A list that was read shows the order of its values. So the versions of each key are known, and the transactions that
+wrote them, and thus the dependencies between transactions:
 
 - *ww*: one transaction's append comes right after another's;
 - *wr*: a transaction read a list that ends with another's append;
-- *rw*: a transaction read a list without the append that came next, so it comes before the transaction that made it;
-- *process* and *real time*: it ended before the other began (in the same process; anywhere).
+- *rw*: a transaction read a list without the next append, so it comes before the transaction that made that append;
+- *process* and *real time*: one transaction ended before the other began (in the same process; in any process).
 
-A history has a serial order (one that also agrees with the order edges asked for) exactly when no list is impossible
-in itself and the graph has no cycle; `check` gives everything that says otherwise, by the names of the theory:
+A history has a serial order (which also respects the requested order edges) exactly if no list is impossible in itself
+and the graph has no cycle. `check` returns every anomaly that excludes a serial order, by its name in the literature:
 
 ================ ======================================================================================
 ``G1a``          an aborted transaction's append was read
@@ -22,13 +22,14 @@ in itself and the graph has no cycle; `check` gives everything that says otherwi
 ``lost append``  a committed append is not in the final state
 ``G0``           a cycle of ww
 ``G1c``          a cycle of ww and wr
-``G-single``     a cycle with one rw (a stale read that the reader acted upon)
+``G-single``     a cycle with one rw (a stale read on which the reader acted)
 ``G2``           a cycle with several rw (write skew)
 ================ ======================================================================================
 
-A cycle that needs order edges says so after its name: ``G-single-process``, ``G0-realtime``. A transaction whose
-outcome is unknown counts as committed if one of its appends was read by one that counts, else not at all. The final
-state is one more transaction that read every key after all others had ended; without it, lost appends go unnoticed.
+The name of a cycle that needs order edges has a suffix: ``G-single-process``, ``G0-realtime``. A transaction whose
+outcome is unknown counts as committed if a transaction that counts read one of its appends; otherwise it is ignored.
+The final state is one more transaction that read every key after all others had ended; without it, lost appends are not
+found.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ Order: TypeAlias = Literal["process", "real time"]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The whole list under a key was seen; None when there was none."""
+    """A read of the whole list under a key; None if there was no list."""
 
     key: str
     values: Values | None
@@ -71,14 +72,14 @@ class Read:
 
 
 def _show(values: Values) -> str:
-    """A list, without the beginning of a long one."""
+    """Return a list as text, without the beginning of a long one."""
     left_out = len(values) - 12
     return str(list(values)) if left_out <= 0 else f"[{left_out} more, {str(list(values[left_out:]))[1:]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """A value was put at the end of the list under a key, which was made if need be."""
+    """An append of a value to the list under a key, which is created if it is missing."""
 
     key: str
     value: int
@@ -91,7 +92,7 @@ Operation: TypeAlias = Read | Append
 
 
 class Outcome(Enum):
-    """How a transaction ended, as far as its caller knows."""
+    """The outcome of a transaction, as far as its caller knows."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -100,7 +101,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """What one process did between two moments of one clock, common to all processes."""
+    """The operations of one process between two moments of a clock that all processes share."""
 
     process: str
     operations: tuple[Operation, ...]
@@ -111,7 +112,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Anomaly:
-    """One thing that cannot be, by its name in theory, and who took part (by place; the final read is last)."""
+    """An anomaly: its name in the literature, and the indexes of its transactions (the final read is the last one)."""
 
     name: str
     explanation: str
@@ -127,45 +128,47 @@ def check(
     *,
     order: Collection[Order] = ("process", "real time"),
 ) -> list[Anomaly]:
-    """Everything that keeps the history from having a serial order; empty when it has one.
+    """Return the anomalies that exclude a serial order; the list is empty if there is a serial order.
 
-    ``order`` says which order edges that serial order must respect. One cycle is named for each knot of
-    transactions: the worst class in it, and of that the shortest.
+    ``order`` names the order edges that the serial order must respect. For each strongly connected component of the
+    graph, one cycle is reported: the shortest one of the worst class.
     """
     record = Record([*history, *([final] if final else [])])
-    found = [*_impossible_lists(record), *_disagreements(record)]
+    found = [*_find_impossible_lists(record), *_find_disagreements(record)]
     if final is not None:
         found += _find_lost_appends(record)
-    links = [*_dependencies(record)]
+    links = [*_find_dependencies(record)]
     if "process" in order:
-        links += _process_order(record)
+        links += _find_process_order(record)
     if "real time" in order:
-        links += _real_time_order(record)
+        links += _find_real_time_order(record)
     graph = Graph(links)
-    found += [_name_anomaly(record, graph, knot) for knot in graph.knots()]
+    found += [_name_anomaly(record, graph, component) for component in graph.find_components()]
     return found
 
 
-# --- what was said to have happened ---------------------------------------------------------------------------------
+# --- the recorded history ---------------------------------------------------------------------------------
 
 
 class Record:
-    """A history, taken apart: who appended what, which transactions count, and the list each first saw of a key."""
+    """An indexed history: the writer of each value, the transactions that count, and the first list that each read."""
 
     def __init__(self, transactions: Sequence[Transaction]) -> None:
         self.transactions = transactions
         self.writer: dict[tuple[str, int], int] = {}
         self.appended: dict[tuple[int, str], list[int]] = defaultdict(list)
         self.seen: dict[tuple[int, str], Values] = {}
-        """By reader and key, what others had made of the list: without the reader's own appends."""
-        self.strange: list[Anomaly] = []
+        """By reader and key, the list that was read, without the reader's own appends."""
+        self.internal: list[Anomaly] = []
         for place, transaction in enumerate(transactions):
-            self._take_apart(place, transaction)
+            self._add_transaction(place, transaction)
         self.counted = self._find_counted()
-        self.strange = [anomaly for anomaly in self.strange if self.counted.issuperset(anomaly.transactions)]
-        self.versions = self._versions()
+        self.internal = [
+            anomaly for anomaly in self.internal if self.counted.issuperset(anomaly.transactions)
+        ]
+        self.versions = self._find_versions()
 
-    def _take_apart(self, place: int, transaction: Transaction) -> None:
+    def _add_transaction(self, place: int, transaction: Transaction) -> None:
         if transaction.completed < transaction.invoked:
             raise ValueError(f"T{place} ended before it began")
         for operation in transaction.operations:
@@ -177,18 +180,18 @@ class Record:
                 own.append(operation.value)
                 continue
             values = operation.values or ()
-            others, mine = values[: len(values) - len(own)], values[max(0, len(values) - len(own)) :]
-            if list(mine) != own:
-                self._say_strange(place, f"T{place}, having appended {own}, {operation}")
+            others, own_part = values[: len(values) - len(own)], values[max(0, len(values) - len(own)) :]
+            if list(own_part) != own:
+                self._add_internal(place, f"T{place}, having appended {own}, {operation}")
             elif self.seen.setdefault((place, operation.key), others) != others:
                 before = list(self.seen[place, operation.key])
-                self._say_strange(place, f"T{place} saw first {before} of {operation.key}, then {operation}")
+                self._add_internal(place, f"T{place} saw first {before} of {operation.key}, then {operation}")
 
-    def _say_strange(self, place: int, what: str) -> None:
-        self.strange.append(Anomaly("internal", f"{what}\n  {self.account(place)}", (place,)))
+    def _add_internal(self, place: int, what: str) -> None:
+        self.internal.append(Anomaly("internal", f"{what}\n  {self.describe(place)}", (place,)))
 
     def _find_counted(self) -> set[int]:
-        """The committed, and each unknown one that had an append read by one of these."""
+        """Find the committed transactions, and each unknown one of which a counted one read an append."""
         counted: set[int] = set()
         reached = [
             place
@@ -209,48 +212,48 @@ class Record:
         return counted
 
     def reads(self) -> Iterator[tuple[int, str, Values]]:
-        """Reader, key and list, for every transaction that counts."""
+        """Yield reader, key and list for the reads of every transaction that counts."""
         for (place, key), values in self.seen.items():
             if place in self.counted:
                 yield place, key, values
 
-    def settle(self, key: str, values: Values) -> Values:
-        """Of a list that was read, the appends of transactions that count, each once."""
+    def filter_counted(self, key: str, values: Values) -> Values:
+        """Return the values of a list that transactions that count appended, each once."""
         return tuple(
             value for value in dict.fromkeys(values) if self.writer.get((key, value)) in self.counted
         )
 
-    def _versions(self) -> dict[str, Values]:
-        """The values of each key in the order they came, as the longest read tells it."""
+    def _find_versions(self) -> dict[str, Values]:
+        """Return the values of each key in their order, according to the longest read."""
         versions: dict[str, Values] = {}
         for _, key, values in self.reads():
-            settled = self.settle(key, values)
+            settled = self.filter_counted(key, values)
             if len(settled) >= len(versions.get(key, ())):
                 versions[key] = settled
         return versions
 
-    def account(self, place: int) -> str:
-        """One line about a transaction."""
+    def describe(self, place: int) -> str:
+        """Describe a transaction in one line."""
         it = self.transactions[place]
         operations = ", ".join(map(str, it.operations))
         return f"T{place} ({it.process}, {it.outcome.value}, {it.invoked}-{it.completed}): {operations}"
 
-    def accounts(self, places: Iterable[int]) -> str:
-        return "\n".join(f"  {self.account(place)}" for place in places)
+    def describe_all(self, places: Iterable[int]) -> str:
+        return "\n".join(f"  {self.describe(place)}" for place in places)
 
 
-# --- what cannot be, whatever the order -----------------------------------------------------------------------------
+# --- anomalies in any order -------------------------------------------------------------------------------
 
 
-def _impossible_lists(record: Record) -> Iterator[Anomaly]:
-    yield from record.strange
+def _find_impossible_lists(record: Record) -> Iterator[Anomaly]:
+    yield from record.internal
     for reader, key, values in record.reads():
-        for name, what, who in _strange_values(record, reader, key, values):
+        for name, what, who in _find_impossible_values(record, reader, key, values):
             read = f"T{reader} read {key} as {_show(values)}"
-            yield Anomaly(name, f"{read}{what}\n{record.accounts(who)}", who)
+            yield Anomaly(name, f"{read}{what}\n{record.describe_all(who)}", who)
 
 
-def _strange_values(
+def _find_impossible_values(
     record: Record, reader: int, key: str, values: Values
 ) -> Iterator[tuple[str, str, tuple[int, ...]]]:
     for value, times in Counter(values).items():
@@ -269,24 +272,24 @@ def _strange_values(
         yield "G1b", midst, (last, reader)
 
 
-def _disagreements(record: Record) -> Iterator[Anomaly]:
+def _find_disagreements(record: Record) -> Iterator[Anomaly]:
     longest = {
         key: reader
         for reader, key, values in record.reads()
-        if record.settle(key, values) == record.versions[key]
+        if record.filter_counted(key, values) == record.versions[key]
     }
     for reader, key, values in record.reads():
-        if _version(record, key, values) is None:
+        if _find_version(record, key, values) is None:
             who = (longest[key], reader)
-            known, other = record.versions[key], record.settle(key, values)
+            known, other = record.versions[key], record.filter_counted(key, values)
             same = next(place for place in range(len(known)) if known[place] != other[place])
             what = f"after {same} values of {key}, T{who[0]} read {known[same]}, but T{reader} {other[same]}"
-            yield Anomaly("order", f"{what}\n{record.accounts(who)}", who)
+            yield Anomaly("order", f"{what}\n{record.describe_all(who)}", who)
 
 
-def _version(record: Record, key: str, values: Values) -> int | None:
-    """Which version of the key a list is (0: nothing yet), or None when it is none of them."""
-    settled = record.settle(key, values)
+def _find_version(record: Record, key: str, values: Values) -> int | None:
+    """Return which version of the key a list is (0: an empty list), or None if it is not a version."""
+    settled = record.filter_counted(key, values)
     return len(settled) if record.versions[key][: len(settled)] == settled else None
 
 
@@ -295,20 +298,20 @@ def _find_lost_appends(record: Record) -> Iterator[Anomaly]:
     final = {key: set(values) for reader, key, values in record.reads() if reader == last}
     for (key, value), writer in record.writer.items():
         if key in final and writer in record.counted and value not in final[key]:
-            what = f"T{writer} appended {value} to {key}, but it is not there in the end (T{last})"
-            yield Anomaly("lost append", f"{what}\n{record.accounts([writer])}", (writer,))
+            what = f"T{writer} appended {value} to {key}, but the final list does not contain it (T{last})"
+            yield Anomaly("lost append", f"{what}\n{record.describe_all([writer])}", (writer,))
 
 
-# --- who depends on whom --------------------------------------------------------------------------------------------
+# --- dependencies -----------------------------------------------------------------------------------------
 
 
-def _dependencies(record: Record) -> Iterator[Link]:
+def _find_dependencies(record: Record) -> Iterator[Link]:
     for key, values in record.versions.items():
         for value, following in pairwise(values):
             writers = record.writer[key, value], record.writer[key, following]
             yield Link(*writers, "ww", key, following, after=value)
     for reader, key, values in record.reads():
-        version = _version(record, key, values)
+        version = _find_version(record, key, values)
         if version is None:
             continue
         known = record.versions[key]
@@ -318,8 +321,8 @@ def _dependencies(record: Record) -> Iterator[Link]:
             yield Link(reader, record.writer[key, known[version]], "rw", key, known[version])
 
 
-def _process_order(record: Record) -> Iterator[Link]:
-    """Each transaction of a process before its next; one of unknown outcome may take effect at any later time."""
+def _find_process_order(record: Record) -> Iterator[Link]:
+    """Link each transaction of a process to its next; one of unknown outcome can take effect at any later time."""
     last: dict[str, int] = {}
     for place in sorted(record.counted, key=lambda place: (record.transactions[place].invoked, place)):
         transaction = record.transactions[place]
@@ -332,8 +335,8 @@ def _process_order(record: Record) -> Iterator[Link]:
             last[transaction.process] = place
 
 
-def _real_time_order(record: Record) -> Iterator[Link]:
-    """Each transaction after the latest that had ended; who ended earlier comes before those by way of others."""
+def _find_real_time_order(record: Record) -> Iterator[Link]:
+    """Link the latest transactions that had ended to each transaction; earlier ones precede it through those."""
     events = [(record.transactions[place].invoked, 0, place) for place in record.counted]
     events += [
         (record.transactions[place].completed, 1, place)
@@ -349,7 +352,7 @@ def _real_time_order(record: Record) -> Iterator[Link]:
             latest = {other for other in latest if record.transactions[other].completed > began} | {place}
 
 
-# --- naming a cycle -------------------------------------------------------------------------------------------------
+# --- naming a cycle ---------------------------------------------------------------------------------------
 
 _ORDERS: tuple[tuple[str, frozenset[Kind]], ...] = (
     ("", frozenset()),
@@ -358,22 +361,24 @@ _ORDERS: tuple[tuple[str, frozenset[Kind]], ...] = (
 )
 
 
-def _name_anomaly(record: Record, graph: Graph, knot: set[int]) -> Anomaly:
+def _name_anomaly(record: Record, graph: Graph, component: set[int]) -> Anomaly:
     for suffix, order in _ORDERS:
-        for name, cycle in _classes(graph, knot, order):
+        for name, cycle in _find_cycles(graph, component, order):
             if cycle:
                 who = tuple(link.source for link in cycle)
                 steps = "\n".join(f"  {link} ({link.kind})" for link in cycle)
                 what = f"{len(who)} transactions, each before the next and the last before the first"
-                return Anomaly(name + suffix, f"{what}\n{steps}\n{record.accounts(who)}", who)
-    raise AssertionError("a knot has a cycle")
+                return Anomaly(name + suffix, f"{what}\n{steps}\n{record.describe_all(who)}", who)
+    raise AssertionError("a component without a cycle")
 
 
-def _classes(graph: Graph, knot: set[int], order: frozenset[Kind]) -> Iterator[tuple[str, list[Link]]]:
-    """The classes of cycles, the worst first, each with its shortest, looked for only when asked for."""
+def _find_cycles(
+    graph: Graph, component: set[int], order: frozenset[Kind]
+) -> Iterator[tuple[str, list[Link]]]:
+    """Yield the classes of cycles, the worst first, each with its shortest cycle, computed lazily."""
     writes: frozenset[Kind] = order | {"ww"}
     information: frozenset[Kind] = writes | {"wr"}
-    yield "G0", graph.shortest_round(knot, writes)
-    yield "G1c", graph.shortest_round(knot, information)
-    yield "G-single", graph.shortest_round_through("rw", knot, information)
-    yield "G2", graph.shortest_round(knot, information | {"rw"})
+    yield "G0", graph.find_shortest_cycle(component, writes)
+    yield "G1c", graph.find_shortest_cycle(component, information)
+    yield "G-single", graph.find_shortest_cycle_through("rw", component, information)
+    yield "G2", graph.find_shortest_cycle(component, information | {"rw"})

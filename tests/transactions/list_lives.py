@@ -1,12 +1,12 @@
-"""Histories of lists that expire, made into plain ones: what `histories` needs to judge them.
+"""Converts histories of lists that expire into plain ones, which `histories` can check.
 
-A list that has expired counts as missing, and the next append begins another. Each such life is known by the moment at
-which it ends, which is stored with the list and grows from life to life; `life_key` names it. A transaction's reads
-and appends go to lives (``x@160``), or it reads that there is none (``x``).
+An expired list counts as missing, and the next append begins a new one. Each such *life* of a list is identified by the
+moment of its end, which is stored with the list and increases from life to life; `life_key` names it. A transaction
+reads and appends to lives (``x@160``), or it reads that there is no list (``x``).
 
-`unfold` expresses the same as one list per key that only grows: an expiry is a transaction without a process, which
-appends a mark (the negative moment), and each life's values follow the mark of the previous one. A transaction that
-read a life that had ended for another, on which it depends, is then found in a cycle.
+`unfold` expresses the same with one list per key that only grows: an expiry is a transaction of no process that appends
+a mark (the negative moment), and the values of each life follow the mark of the previous one. If a transaction read a
+life, and depends on a transaction for which that life had already ended, both are in a cycle.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ __all__ = ["life_key", "unfold"]
 
 
 def life_key(key: str, ends: int) -> str:
-    """The name of the life of a list that ends at that moment."""
+    """Return the name of the life that ends at this moment."""
     return f"{key}@{ends}"
 
 
-def _part(key: str) -> tuple[str, int]:
+def _split_key(key: str) -> tuple[str, int]:
     name, _, ends = key.partition("@")
     return name, int(ends or 0)
 
@@ -33,18 +33,18 @@ def _part(key: str) -> tuple[str, int]:
 def unfold(
     history: Sequence[Transaction], final: Transaction, reached: Mapping[int, int]
 ) -> tuple[list[Transaction], Transaction]:
-    """The same history and final read, with each key's lives in one list.
+    """Return the same history and final read, with all lives of each key in one list.
 
-    ``reached`` says when, on the clock of the history, the moments at which lives end were about to come. A read of
-    nothing that may have been before or after a life is left out.
+    ``reached`` has, for each moment at which a life ends, the time on the clock of the history just before it. A read
+    of a missing list is omitted if it can have been before or after a life.
     """
     lives = _Lives([*history, final], reached)
-    told = [lives.tell(place) for place in range(len(history) + 1)]
-    return [*told[:-1], *lives.expiries(final)], told[-1]
+    unfolded = [lives.unfold_transaction(place) for place in range(len(history) + 1)]
+    return [*unfolded[:-1], *lives.list_expiries(final)], unfolded[-1]
 
 
 class _Lives:
-    """The lives of every key, one after the other, and what each came to hold."""
+    """The lives of every key in their order, and the final values of each."""
 
     def __init__(self, transactions: Sequence[Transaction], reached: Mapping[int, int]) -> None:
         self._transactions = transactions
@@ -53,19 +53,19 @@ class _Lives:
         users: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
         for place in self._record.counted:
             for operation in transactions[place].operations:
-                key, ends = _part(operation.key)
+                key, ends = _split_key(operation.key)
                 if ends:
                     users[key][ends].append(place)
         self._users = users
         self._ends = {key: sorted(lives) for key, lives in users.items()}
-        self._held = {(key, ends): self._content(key, ends) for key in users for ends in users[key]}
-        self._over: set[tuple[str, int]] = {
+        self._contents = {(key, ends): self._find_content(key, ends) for key in users for ends in users[key]}
+        self._ended: set[tuple[str, int]] = {
             (key, ends) for key, lives in self._ends.items() for ends in lives[:-1]
         }
-        """The lives that others, or reads of nothing, came after."""
+        """The lives that were followed by another life, or by a read of a missing list."""
 
-    def _content(self, key: str, ends: int) -> Values:
-        """What a life came to hold: what was read of it, and what was appended to that and never read."""
+    def _find_content(self, key: str, ends: int) -> Values:
+        """Return the final values of a life: those that were read, and those appended afterwards and never read."""
         name = life_key(key, ends)
         content = self._record.versions.get(name, ())
         writers = [place for place in self._users[key][ends] if self._record.appended[place, name]]
@@ -78,42 +78,44 @@ class _Lives:
             content += tuple(self._record.appended[following, name])
         return content
 
-    def _before(self, key: str, place: int) -> Values:
-        """All that came before a key's life of that place in their order, marks included."""
+    def _list_values_before(self, key: str, place: int) -> Values:
+        """Return the values and marks of a key's earlier lives."""
         return tuple(
-            value for ends in self._ends.get(key, [])[:place] for value in (*self._held[key, ends], -ends)
+            value for ends in self._ends.get(key, [])[:place] for value in (*self._contents[key, ends], -ends)
         )
 
-    # --- telling it anew ----------------------------------------------------------------------------------
+    # --- unfolding ----------------------------------------------------------------------------------
 
-    def tell(self, place: int) -> Transaction:
-        """A transaction with the one list of each key in place of its lives."""
-        operations = (self._retold(place, operation) for operation in self._transactions[place].operations)
+    def unfold_transaction(self, place: int) -> Transaction:
+        """Return a transaction with one list per key instead of lives."""
+        operations = (
+            self._unfold_operation(place, operation) for operation in self._transactions[place].operations
+        )
         return replace(self._transactions[place], operations=tuple(filter(None, operations)))
 
-    def _retold(self, place: int, operation: Operation) -> Operation | None:
-        key, ends = _part(operation.key)
+    def _unfold_operation(self, place: int, operation: Operation) -> Operation | None:
+        key, ends = _split_key(operation.key)
         if isinstance(operation, Append):
             return Append(key, operation.value)
         if place not in self._record.counted:
             return None
         if ends:
-            earlier = self._before(key, self._ends[key].index(ends))
+            earlier = self._list_values_before(key, self._ends[key].index(ends))
             return Read(key, (*earlier, *(operation.values or ())))
-        gap = self._gap(place, key)
+        gap = self._count_lives_before(place, key)
         if gap is None:
             return None
         if gap > 0:
-            self._over.add((key, self._ends[key][gap - 1]))
-        return Read(key, self._before(key, gap) or None)
+            self._ended.add((key, self._ends[key][gap - 1]))
+        return Read(key, self._list_values_before(key, gap) or None)
 
-    def _gap(self, place: int, key: str) -> int | None:
-        """How many lives a read of nothing came after; None when it cannot be told."""
+    def _count_lives_before(self, place: int, key: str) -> int | None:
+        """Return how many lives precede a read of a missing list; None if that is not certain."""
         ends = self._ends.get(key, [])
         for number, moment in enumerate(ends):
             name = life_key(key, moment)
             if self._record.appended[place, name] and not self._record.seen.get((place, name)):
-                return number  # this very transaction began the next
+                return number  # this transaction began the next life
         it = self._transactions[place]
         possible = [
             gap
@@ -130,8 +132,8 @@ class _Lives:
             for place in self._users[key][ends]
         )
 
-    def expiries(self, final: Transaction) -> list[Transaction]:
-        """The transactions without a process, each at any time since its moment was about to come."""
+    def list_expiries(self, final: Transaction) -> list[Transaction]:
+        """Return the expiries as transactions of no process, each at any time since just before its moment."""
         return [
             Transaction(
                 f"expiry of {life_key(key, ends)}",
@@ -140,5 +142,5 @@ class _Lives:
                 self._reached.get(ends, final.invoked),
                 final.invoked,
             )
-            for key, ends in sorted(self._over)
+            for key, ends in sorted(self._ended)
         ]

@@ -1,4 +1,4 @@
-"""Fresh stores of every kind for tests of transactions, and both colours to use them in."""
+"""Fresh stores of every kind for tests of transactions, to be used in both colours."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from holdall.backends.configuration import open_backend
 from holdall.core.port import Backend, run
 from holdall.core.settings import SettingArguments
 
-__all__ = ["NAMED", "STORES", "Colour", "Store", "Way", "everywhere", "fresh_store"]
+__all__ = ["CONCURRENT", "STORES", "Colour", "Store", "Way", "everywhere", "fresh_store"]
 
 Colour: TypeAlias = Literal["threads", "tasks"]
 T = TypeVar("T")
 
 STORES = ["memory", "file", *NAMES]
 
-NAMED: dict[str, Colour] = {"blocking": "threads", "awaiting": "tasks"}
-"""What the colours are called where many work at once."""
+CONCURRENT: dict[str, Colour] = {"blocking": "threads", "awaiting": "tasks"}
+"""The names of the colours in tests with many concurrent workers."""
 
 
 class Store:
-    """A fresh store: ``backend`` is there to be wrapped, ``plain`` goes straight to it."""
+    """A fresh store: tests can wrap its ``backend``; the database ``plain`` uses it directly."""
 
     def __init__(self, kind: str, url: str, table: str, settings: SettingArguments) -> None:
         self.kind, self.url, self.table, self.settings = kind, url, table, settings
         self.backend = self.open_backend()
-        self.plain = self.behind(self.backend)
+        self.plain = self.open_database(self.backend)
 
     def open_backend(self, **settings: Any) -> Backend:
-        """Another backend of the same store, with other settings."""
+        """Open another backend of the same store, with other settings."""
         credentials = sign_in if self.kind in NAMES and self.kind != GIVEN else None
         merged: Any = {**self.settings, **settings}
         return open_backend(self.url, None, None, credentials, merged)[0]
 
-    def behind(self, backend: Backend) -> Database:
-        """The database as it is through that backend."""
+    def open_database(self, backend: Backend) -> Database:
+        """Open a database that reaches the store through a backend."""
         return Database(self.url, backend=backend, **self.settings)
 
 
 @contextmanager
 def fresh_store(kind: str, directory: Path) -> Iterator[Store]:
-    """A store with the one table and nothing in it, for the block."""
+    """Create a store with an empty shared table, for the block."""
     unique = uuid4().hex
     if kind == "memory":
         store = Store(kind, "memory:", "holdall", {})
@@ -73,11 +73,11 @@ def fresh_store(kind: str, directory: Path) -> Iterator[Store]:
             store.plain.table.delete()
 
 
-# --- one text for both colours ----------------------------------------------------------------------------------------
+# --- one test for both colours ----------------------------------------------------------------------------
 
 
 class Way:
-    """A database in one colour, for tests that are flows: everything it has is awaited."""
+    """A database in one colour with awaitable methods, so that one test can run in both colours."""
 
     def __init__(self, db: Database, colour: Colour) -> None:
         self.db = db
@@ -85,14 +85,14 @@ class Way:
         self.port = db.port if self._twin is None else self._twin.port
 
     async def run(self, body: Callable[[Any], Coroutine[Any, Any, T]], **options: Any) -> T:
-        """Run a flow in a transaction; one inside the flow of another is on its own."""
+        """Run a flow in a transaction. A nested run is an independent transaction."""
         if self._twin is not None:
-            return await self._twin.run(lambda tx: body(Awaited(tx)), **options)
-        return self.db.run(lambda tx: run(body(Awaited(tx))), **options)
+            return await self._twin.run(lambda tx: body(AwaitableTransaction(tx)), **options)
+        return self.db.run(lambda tx: run(body(AwaitableTransaction(tx))), **options)
 
 
-class Awaited:
-    """A transaction whose reads are awaited in either colour."""
+class AwaitableTransaction:
+    """A transaction whose reads can be awaited in either colour."""
 
     def __init__(self, tx: Any) -> None:
         self._tx = tx
@@ -110,12 +110,12 @@ class Awaited:
 
 
 def everywhere(test: Callable[[Way], Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Make a test of a flow: in memory in both colours, and on each other store in one, by turns."""
+    """Run a test in memory in both colours, and on each other store in one colour, which changes from test to test."""
 
     ways = [("memory", colour) for colour in COLOURS]
     ways += [way for store in STORES[1:] for way in elsewhere([store], test.__name__, store)]
 
-    @pytest.mark.parametrize(("kind", "colour"), [(kind, NAMED[colour]) for kind, colour in ways])
+    @pytest.mark.parametrize(("kind", "colour"), [(kind, CONCURRENT[colour]) for kind, colour in ways])
     def call(kind: str, colour: Colour, tmp_path: Path) -> None:
         with fresh_store(kind, tmp_path) as store:
             flow = test(Way(store.plain, colour))

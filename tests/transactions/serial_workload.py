@@ -1,13 +1,13 @@
-"""Random list-append transactions on a real store, recorded for `histories` to judge.
+"""Random list-append transactions on a real store, recorded for `histories` to check.
 
-A worker is one process of the history: it does one transaction after the other, each of a few steps over few keys. A
-transaction appends at least once, or is ``read_only``; a plain one that writes nothing promises nothing, so there are
-none. What an attempt sees and appends is recorded as it happens. Attempts that were followed by another are told as
-aborted, and so is the last of a run that gave up; values are never used again. Steps are flows, so that they are
-written once for both colours.
+A worker is one process of the history: it runs one transaction after the other, each with a few steps on few keys. A
+transaction appends at least once, or is ``read_only``; there are no plain ones without writes, because those guarantee
+nothing. The reads and appends of an attempt are recorded as they happen. An attempt that was followed by another is
+recorded as aborted, and so is the last attempt of a run that failed; values are never reused. Steps are flows, so that
+they are written once for both colours.
 
 As a script it is a process with several workers in threads on one embedded file: ``serial_workload.py FILE SEED FIRST
-WORKERS TIMES``. It says ``ready``, waits for a line, works, and prints what it recorded.
+WORKERS TIMES``. It prints ``ready``, waits for a line, works, and prints the recorded transactions.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ __all__ = [
     "Register",
     "SpreadLists",
     "Worker",
-    "final_read",
-    "in_tasks",
-    "in_threads",
-    "restore",
+    "read_final_state",
+    "work_in_tasks",
+    "work_in_threads",
+    "parse_transaction",
 ]
 
 KEYS = ("a", "b", "c", "d")
 
 PATIENT: dict[str, Any] = {"retries": 12, "initial_backoff": 0.001, "max_backoff": 0.02}
-"""How transactions are run here: often enough to get through, without long pauses."""
+"""Options of the transactions: enough retries to succeed, without long pauses."""
 
 
 class Register(Model):
-    """A list that grows, and two fields that can be written in many ways; they are read with it, so they are locked."""
+    """A list that grows, and two fields with several stored forms; the workers read them too, which locks them."""
 
     name: Key[str]
     values: list[int] = holdall.field(default_factory=list)
@@ -65,7 +65,7 @@ class Register(Model):
 
 
 class PlainRegister(Model, table="plain-registers", layout="plain"):
-    """The same in a table that another program laid out."""
+    """The same in a table with another program's layout."""
 
     name: Key[str]
     values: list[int] = holdall.field(default_factory=list)
@@ -84,32 +84,32 @@ class TemplateRegister(Model, table="registers", layout=Template(pk="R#{name}", 
 
 
 class Lists:
-    """Which items the lists are in, and under which name the history knows them."""
+    """The items that contain the lists, and their names in the history."""
 
     def key(self, name: str) -> ModelKey[Any]:
         return Register.key(name)
 
-    def blank(self) -> bool | dict[str, Any]:
-        """What to make a missing list of."""
+    def get_initial_values(self) -> bool | dict[str, Any]:
+        """Return the values with which a missing list is created."""
         return True
 
     def key_of(self, name: str, item: Any) -> str:
         return name
 
-    def look(self, item: Any) -> None:
-        """Read what else there is in an item."""
+    def read_other_fields(self, item: Any) -> None:
+        """Read the other fields of an item."""
         assert item.at is None or item.at.tzinfo is not None
         assert len(item.marks) < 10
 
     def read(self, name: str, item: Any) -> Read:
         if item is None or not item.values:
             return Read(name, None)
-        self.look(item)
+        self.read_other_fields(item)
         return Read(self.key_of(name, item), tuple(item.values))
 
 
 class SpreadLists(Lists):
-    """Lists in several tables, one in each layout."""
+    """Lists in several tables, each with another layout."""
 
     models = (Register, PlainRegister, TemplateRegister)
 
@@ -117,12 +117,12 @@ class SpreadLists(Lists):
         return self.models[KEYS.index(name) % len(self.models)].key(name)
 
 
-# --- transactions ---------------------------------------------------------------------------------------------------
+# --- transactions -----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one transaction is to do: the kind of each step, and its keys."""
+    """The plan of one transaction: the kind of each step, and its keys."""
 
     steps: tuple[tuple[str, tuple[str, ...]], ...]
     read_only: bool
@@ -130,32 +130,32 @@ class Plan:
 
 READS = ("get", "get_all", "gather", "get part")
 STALE = ("get stale", "get_all stale")
-"""Reads that may be out of date; the commit notices, and so does the verification of what several requests gave."""
+"""Reads that may be stale; the commit detects that, and so does the verification of several reads."""
 WRITES = ("append", "append", "replace")
 
 
-def draw(random: Random, reads: Sequence[str]) -> Plan:
-    """A random plan; one in four only reads."""
+def draw_plan(random: Random, reads: Sequence[str]) -> Plan:
+    """Draw a random plan; one in four only reads."""
     read_only = random.random() < 0.25
     kinds = reads if read_only else [*reads, *WRITES]
-    steps = [_step(random, kinds) for _ in range(random.randint(1, 4))]
+    steps = [_draw_step(random, kinds) for _ in range(random.randint(1, 4))]
     if not read_only and not any(kind in WRITES for kind, _ in steps):
-        steps.insert(random.randint(0, len(steps)), _step(random, WRITES))
+        steps.insert(random.randint(0, len(steps)), _draw_step(random, WRITES))
     return Plan(tuple(steps), read_only)
 
 
-def _step(random: Random, kinds: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+def _draw_step(random: Random, kinds: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     kind = random.choice(kinds)
-    # a single request that may be out of date would not be verified
+    # a single stale read would not be verified
     return kind, tuple(random.sample(KEYS, random.randint(2 if kind in STALE else 1, 3)))
 
 
 async def perform(tx: Any, plan: Plan, lists: Lists, fresh: Iterator[int], seen: list[Operation]) -> None:
-    """Do the steps in a transaction of either colour, recording what is seen and appended."""
+    """Run the steps in a transaction of either colour, and record the reads and appends."""
     for kind, names in plan.steps:
         keys = [lists.key(name) for name in names]
         if kind in WRITES:
-            item = await _now(tx.get(keys[0], create_if_missing=lists.blank()))
+            item = await _resolve(tx.get(keys[0], create_if_missing=lists.get_initial_values()))
             value = next(fresh)
             seen.append(lists.read(names[0], item))
             if kind == "append":
@@ -165,50 +165,50 @@ async def perform(tx: Any, plan: Plan, lists: Lists, fresh: Iterator[int], seen:
             seen.append(Append(lists.key_of(names[0], item), value))
             continue
         if kind.startswith("get_all"):
-            items = await _now(tx.get_all(keys, consistent=kind not in STALE))
+            items = await _resolve(tx.get_all(keys, consistent=kind not in STALE))
         elif kind == "get part":
-            items = [await _now(tx.get(key, only=[*key.schema.fields])) for key in keys]
+            items = [await _resolve(tx.get(key, only=[*key.schema.fields])) for key in keys]
         elif kind == "gather":
-            items = await _side_by_side([tx.get(key) for key in keys])
+            items = await _resolve_concurrently([tx.get(key) for key in keys])
         else:
-            items = [await _now(tx.get(key, consistent=kind not in STALE)) for key in keys]
+            items = [await _resolve(tx.get(key, consistent=kind not in STALE)) for key in keys]
         seen += map(lists.read, names, items)
 
 
-async def _now(result: Any) -> Any:
+async def _resolve(result: Any) -> Any:
     return await result if isawaitable(result) else result
 
 
-async def _side_by_side(results: list[Any]) -> list[Any]:
+async def _resolve_concurrently(results: list[Any]) -> list[Any]:
     return await asyncio.gather(*results) if isawaitable(results[0]) else results
 
 
-# --- recording ------------------------------------------------------------------------------------------------------
+# --- recording --------------------------------------------------------------------------------------------
 
 
 class Attempts:
-    """The attempts at one transaction, each with when it began."""
+    """The attempts of one transaction, each with the time of its start."""
 
     def __init__(self) -> None:
         self.outcome = Outcome.COMMITTED
-        self._begun: list[tuple[int, list[Operation]]] = []
+        self._attempts: list[tuple[int, list[Operation]]] = []
 
     def begin(self) -> list[Operation]:
-        """Another attempt; what it sees and appends is to be put in here."""
-        self._begun.append((time.monotonic_ns(), []))
-        return self._begun[-1][1]
+        """Begin another attempt, and return the list that records its reads and appends."""
+        self._attempts.append((time.monotonic_ns(), []))
+        return self._attempts[-1][1]
 
     def list_transactions(self, process: str) -> Iterator[Transaction]:
         ended = time.monotonic_ns()
-        for began, operations in self._begun[:-1]:
+        for began, operations in self._attempts[:-1]:
             yield Transaction(process, tuple(operations), Outcome.ABORTED, began, ended)
-        for began, operations in self._begun[-1:]:
+        for began, operations in self._attempts[-1:]:
             yield Transaction(process, tuple(operations), self.outcome, began, ended)
 
 
 @dataclass
 class Worker:
-    """One process of the history: its chances, its values, and what it recorded."""
+    """One process of the history: its random numbers, its values, and its recorded transactions."""
 
     number: int
     seed: object
@@ -222,7 +222,7 @@ class Worker:
 
     @contextmanager
     def record(self) -> Iterator[Attempts]:
-        """Record what is attempted in the block, and how that ended."""
+        """Record the attempts in the block, and their outcome."""
         attempts = Attempts()
         try:
             yield attempts
@@ -233,10 +233,10 @@ class Worker:
         self.recorded += attempts.list_transactions(f"worker {self.number}")
 
     def plan(self) -> Plan:
-        return draw(self.random, self.reads)
+        return draw_plan(self.random, self.reads)
 
     def work(self, db: Database, times: int) -> None:
-        """Do so many transactions."""
+        """Run this many transactions."""
 
         def body(tx: Any, plan: Plan, attempts: Attempts) -> None:
             run(perform(tx, plan, self.lists, self.fresh, attempts.begin()))
@@ -247,7 +247,7 @@ class Worker:
                 db.run(body, plan, attempts, read_only=plan.read_only, **PATIENT)
 
     async def work_async(self, db: AsyncDatabase, times: int) -> None:
-        """Do so many transactions."""
+        """Run this many transactions."""
 
         async def body(tx: Any, plan: Plan, attempts: Attempts) -> None:
             await perform(tx, plan, self.lists, self.fresh, attempts.begin())
@@ -263,7 +263,7 @@ class Worker:
 
 
 class ImpatientWorker(Worker):
-    """One that cancels some of its transactions, at any of their steps; they may have been committed all the same."""
+    """A worker that cancels some of its transactions at random steps; they may have been committed."""
 
     async def finish(self, transaction: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(transaction)
@@ -274,8 +274,8 @@ class ImpatientWorker(Worker):
         await task
 
 
-def final_read(db: Database, lists: Lists | None = None) -> Transaction:
-    """Every list as it is in the end."""
+def read_final_state(db: Database, lists: Lists | None = None) -> Transaction:
+    """Read every list in its final state."""
     known = lists or Lists()
     began = time.monotonic_ns()
     with db.transaction(read_only=True) as tx:
@@ -284,25 +284,25 @@ def final_read(db: Database, lists: Lists | None = None) -> Transaction:
     return Transaction("end", operations, Outcome.COMMITTED, began, time.monotonic_ns())
 
 
-def in_threads(db: Database, workers: Sequence[Worker], times: int) -> list[Transaction]:
-    """What the workers record, each of them in a thread."""
+def work_in_threads(db: Database, workers: Sequence[Worker], times: int) -> list[Transaction]:
+    """Let each worker work in a thread, and return the recorded transactions."""
     with ThreadPoolExecutor(len(workers)) as pool:
         for done in [pool.submit(worker.work, db, times) for worker in workers]:
             done.result()
     return [it for worker in workers for it in worker.recorded]
 
 
-async def in_tasks(db: AsyncDatabase, workers: Sequence[Worker], times: int) -> list[Transaction]:
-    """What the workers record, each of them in a task of this event loop."""
+async def work_in_tasks(db: AsyncDatabase, workers: Sequence[Worker], times: int) -> list[Transaction]:
+    """Let each worker work in a task of this event loop, and return the recorded transactions."""
     await asyncio.gather(*(worker.work_async(db, times) for worker in workers))
     return [it for worker in workers for it in worker.recorded]
 
 
-# --- in a process of its own ----------------------------------------------------------------------------------------
+# --- the process ------------------------------------------------------------------------------------------
 
 
-def dump(it: Transaction) -> str:
-    """A transaction as a line of text."""
+def format_transaction(it: Transaction) -> str:
+    """Format a transaction as a line of text."""
     operations = [
         ["append", operation.key, operation.value]
         if isinstance(operation, Append)
@@ -312,14 +312,14 @@ def dump(it: Transaction) -> str:
     return json.dumps([it.process, operations, it.outcome.value, it.invoked, it.completed])
 
 
-def restore(line: str) -> Transaction:
-    """The transaction that a line tells of."""
+def parse_transaction(line: str) -> Transaction:
+    """Parse a line that `format_transaction` made."""
     process, operations, outcome, invoked, completed = json.loads(line)
-    return Transaction(process, tuple(_operations(operations)), Outcome(outcome), invoked, completed)
+    return Transaction(process, tuple(_parse_operations(operations)), Outcome(outcome), invoked, completed)
 
 
-def _operations(told: Iterable[tuple[str, str, Any]]) -> Iterator[Operation]:
-    for kind, key, value in told:
+def _parse_operations(parsed: Iterable[tuple[str, str, Any]]) -> Iterator[Operation]:
+    for kind, key, value in parsed:
         if kind == "append":
             yield Append(key, value)
         else:
@@ -331,8 +331,8 @@ def main(file: str, seed: str, first: str, workers: str, times: str) -> None:
         os.write(1, b"ready\n")
         sys.stdin.readline()
         team = [Worker(int(first) + number, seed) for number in range(int(workers))]
-        for it in in_threads(db, team, int(times)):
-            print(dump(it))
+        for it in work_in_threads(db, team, int(times)):
+            print(format_transaction(it))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""``after_load``: what an item does to itself when it has been read."""
+"""``after_load``: a hook that an item runs after it was read."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Converted(Model, migrations=[double]):
         self._seen = self.n
 
 
-class Restless(Model):
+class SelfIncrementing(Model):
     id: Key[str]
     n: int = 0
 
@@ -75,7 +75,7 @@ def take_loaded() -> list[str]:
 
 
 @everywhere
-async def test_it_is_called_once_for_each_way_to_read(db: Db) -> None:
+async def test_after_load_is_called_once_for_each_kind_of_read(db: Db) -> None:
     loaded.clear()
     await arrange(db, Seat(room="x", number=1), Sofa(room="x", number=2), Plain(id="a", n=4))
     assert take_loaded() == []
@@ -104,7 +104,7 @@ async def test_it_is_called_once_for_each_way_to_read(db: Db) -> None:
 
 
 @everywhere
-async def test_it_is_not_called_for_a_part_of_an_item_or_by_a_migration(db: Db) -> None:
+async def test_after_load_is_not_called_for_partial_items_or_by_a_migration(db: Db) -> None:
     await arrange(db, Seat(room="x", number=1))
     loaded.clear()
     (row,) = await db.query(Seat, room="x", only=["taken"]).all()
@@ -114,8 +114,8 @@ async def test_it_is_not_called_for_a_part_of_an_item_or_by_a_migration(db: Db) 
 
 
 @everywhere
-async def test_what_it_reads_is_locked(db: Db) -> None:
-    await arrange(db, Restless(id="b"), Plain(id="a", n=4), Plain(id="b"))
+async def test_fields_that_after_load_reads_are_locked(db: Db) -> None:
+    await arrange(db, SelfIncrementing(id="b"), Plain(id="a", n=4), Plain(id="b"))
     with expect_contention():
         async with db.transaction() as tx:
             (row,) = await tx.query(Plain, id="a").all()
@@ -124,7 +124,7 @@ async def test_what_it_reads_is_locked(db: Db) -> None:
 
 
 @everywhere
-async def test_it_sees_converted_values(db: Db) -> None:
+async def test_after_load_sees_converted_values(db: Db) -> None:
     await put_raw(
         db,
         Converted,
@@ -137,20 +137,20 @@ async def test_it_sees_converted_values(db: Db) -> None:
 
 
 @everywhere
-async def test_assigning_a_stored_field_is_an_ordinary_change(db: Db) -> None:
-    await arrange(db, Restless(id="a"))
+async def test_an_assignment_to_a_stored_field_in_after_load_is_an_ordinary_change(db: Db) -> None:
+    await arrange(db, SelfIncrementing(id="a"))
     with pytest.raises(FrozenItemError):
-        await db.get(Restless, "a")
+        await db.get(SelfIncrementing, "a")
     with pytest.raises(FrozenItemError):
-        await db.query(Restless, id="a").all()
+        await db.query(SelfIncrementing, id="a").all()
     async with db.transaction() as tx:
-        assert (await tx.get_one(Restless, "a")).n == 1
-    raw = await db.raw(Restless.key("a"))
+        assert (await tx.get_one(SelfIncrementing, "a")).n == 1
+    raw = await db.raw(SelfIncrementing.key("a"))
     assert raw is not None
     assert raw["n"] == {"N": "1"}
 
 
-def test_streams_call_it_too() -> None:
+def test_streams_call_after_load_too() -> None:
     image = {
         "pk": {"S": "Seat#x"},
         "sk": {"S": "k"},
@@ -168,7 +168,7 @@ def test_streams_call_it_too() -> None:
     assert change.new.label == "x-1"
 
 
-def test_only_names_with_an_underscore_are_not_stored() -> None:
+def test_only_attributes_with_a_leading_underscore_can_be_set_besides_fields() -> None:
     seat: Any = Seat(room="x", number=1)
     seat._cache = 1
     assert "_cache" not in seat.to_dict()
@@ -177,7 +177,7 @@ def test_only_names_with_an_underscore_are_not_stored() -> None:
             setattr(seat, name, 1)
 
 
-def test_a_method_that_would_have_to_be_awaited_is_refused() -> None:
+def test_an_async_after_load_is_refused() -> None:
     with pytest.raises(ModelDefinitionError, match="plain method"):
 
         class Waiting(Model):

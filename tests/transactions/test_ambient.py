@@ -1,4 +1,4 @@
-"""The ambient transaction: given where a body runs, each task and thread its own, and never one that has ended."""
+"""The ambient transaction: available inside a body, separate for each task and thread, and never one that has ended."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Hooked(Model):
         seen_by_hooks.append(current_transaction() is tx)
 
 
-def unit() -> Any:
-    """The unit of work of the running transaction, whatever its colour."""
+def get_unit() -> Any:
+    """Return the unit of work of the running transaction of either colour."""
     return current_transaction()._unit
 
 
@@ -38,13 +38,13 @@ def is_outside() -> bool:
     return False
 
 
-# --- where it is ------------------------------------------------------------------------------------------
+# --- inside a transaction ---------------------------------------------------------------------------------
 
 
 @in_memory
-async def test_the_body_of_a_run_finds_its_own_transaction(db: Db) -> None:
+async def test_the_body_of_a_run_has_its_own_transaction(db: Db) -> None:
     async def body(tx: AsyncTransaction) -> bool:
-        return unit() is tx._unit
+        return get_unit() is tx._unit
 
     assert await db.run(body)
     assert await db.transactional(body)()
@@ -52,16 +52,16 @@ async def test_the_body_of_a_run_finds_its_own_transaction(db: Db) -> None:
 
 
 @in_memory
-async def test_a_block_finds_its_own_transaction(db: Db) -> None:
+async def test_a_block_has_its_own_transaction(db: Db) -> None:
     tx = db.transaction()
     assert is_outside()
     async with tx:
-        assert unit() is tx._unit
+        assert get_unit() is tx._unit
     assert is_outside()
 
 
 @in_memory
-async def test_what_is_recorded_through_it_is_committed_with_the_rest(db: Db) -> None:
+async def test_changes_through_the_ambient_transaction_are_committed_with_the_others(db: Db) -> None:
     def deep_inside() -> None:
         current_transaction().create(Order, id="b")
 
@@ -76,25 +76,25 @@ async def test_what_is_recorded_through_it_is_committed_with_the_rest(db: Db) ->
 @in_memory
 async def test_an_inner_transaction_hides_the_outer_one_until_it_ends(db: Db) -> None:
     async def inner(tx: AsyncTransaction) -> bool:
-        return unit() is tx._unit
+        return get_unit() is tx._unit
 
     async with db.transaction() as outer:
         assert await db.run(inner)
-        assert unit() is outer._unit
+        assert get_unit() is outer._unit
         with suppress(ZeroDivisionError):
             async with db.transaction() as failing:
-                assert unit() is failing._unit
+                assert get_unit() is failing._unit
                 raise ZeroDivisionError
-        assert unit() is outer._unit
+        assert get_unit() is outer._unit
 
 
 @in_memory
-async def test_each_attempt_finds_the_transaction_of_that_attempt(db: Db) -> None:
+async def test_each_attempt_has_its_own_transaction(db: Db) -> None:
     await arrange(db, Order(id="a"))
     units = []
 
     async def body(tx: AsyncTransaction) -> None:
-        assert unit() is tx._unit
+        assert get_unit() is tx._unit
         units.append(tx._unit)
         order = await tx.get_one(Order, "a")
         if len(units) < 3:
@@ -106,7 +106,7 @@ async def test_each_attempt_finds_the_transaction_of_that_attempt(db: Db) -> Non
 
 
 @in_memory
-async def test_a_body_that_raises_leaves_nothing_behind(db: Db) -> None:
+async def test_there_is_no_ambient_transaction_after_a_body_that_raised(db: Db) -> None:
     async def body(tx: AsyncTransaction) -> None:
         raise ZeroDivisionError
 
@@ -116,7 +116,7 @@ async def test_a_body_that_raises_leaves_nothing_behind(db: Db) -> None:
 
 
 @in_memory
-async def test_a_commit_that_fails_leaves_nothing_behind(db: Db) -> None:
+async def test_there_is_no_ambient_transaction_after_a_failed_commit(db: Db) -> None:
     await arrange(db, Order(id="a"))
     with expect_contention():
         async with db.transaction() as tx:
@@ -127,7 +127,7 @@ async def test_a_commit_that_fails_leaves_nothing_behind(db: Db) -> None:
 
 
 @in_memory
-async def test_hooks_run_inside_of_their_transaction(db: Db) -> None:
+async def test_hooks_run_inside_their_transaction(db: Db) -> None:
     seen_by_hooks.clear()
     async with db.transaction() as tx:
         tx.create(Hooked, id="a")
@@ -139,10 +139,10 @@ async def test_hooks_run_inside_of_their_transaction(db: Db) -> None:
     assert seen_by_hooks == [True, True]
 
 
-# --- where it is not --------------------------------------------------------------------------------------
+# --- outside a transaction --------------------------------------------------------------------------------
 
 
-def test_outside_of_a_transaction_there_is_none() -> None:
+def test_there_is_no_ambient_transaction_outside_a_transaction() -> None:
     with pytest.raises(NoTransactionError, match="no transaction is running here") as caught:
         current_transaction()
     assert isinstance(caught.value, LookupError)
@@ -165,19 +165,19 @@ async def test_handlers_run_after_their_transaction(db: Db) -> None:
 
 
 @in_memory
-async def test_one_that_has_ended_is_not_given(db: Db) -> None:
+async def test_a_transaction_that_has_ended_is_not_returned(db: Db) -> None:
     async with db.transaction():
-        context = copy_context()  # as a task has that is begun here, and lives on
+        context = copy_context()  # as in a task that starts here and outlives the block
         assert not context.run(is_outside)
     with pytest.raises(NoTransactionError, match="has ended"):
         context.run(current_transaction)
 
 
-# --- its kind ---------------------------------------------------------------------------------------------
+# --- the type of the transaction --------------------------------------------------------------------------
 
 
 @blocking
-async def test_a_blocking_transaction_is_not_given_as_an_awaiting_one(db: Db) -> None:
+async def test_a_sync_transaction_is_not_returned_as_an_async_one(db: Db) -> None:
     async with db.transaction():
         assert isinstance(current_transaction(Transaction), Transaction)
         with pytest.raises(NoTransactionError, match="not of type AsyncTransaction"):
@@ -185,7 +185,7 @@ async def test_a_blocking_transaction_is_not_given_as_an_awaiting_one(db: Db) ->
 
 
 @awaiting
-async def test_an_awaiting_transaction_is_not_given_as_a_blocking_one(db: Db) -> None:
+async def test_an_async_transaction_is_not_returned_as_a_sync_one(db: Db) -> None:
     async with db.transaction():
         assert isinstance(current_transaction(AsyncTransaction), AsyncTransaction)
         with pytest.raises(NoTransactionError, match="not of type Transaction"):
@@ -193,7 +193,7 @@ async def test_an_awaiting_transaction_is_not_given_as_a_blocking_one(db: Db) ->
 
 
 @in_memory
-async def test_what_is_no_kind_of_transaction_is_refused(db: Db) -> None:
+async def test_an_invalid_transaction_class_is_refused(db: Db) -> None:
     async with db.transaction():
         with pytest.raises(InvalidOptionsError, match="'blocking' is not a transaction class"):
             current_transaction("blocking")  # type: ignore[call-overload]
@@ -205,7 +205,7 @@ async def test_what_is_no_kind_of_transaction_is_refused(db: Db) -> None:
 
 
 @awaiting
-async def test_each_of_many_tasks_finds_only_its_own(db: Db) -> None:
+async def test_each_of_many_tasks_has_its_own_transaction(db: Db) -> None:
     together = asyncio.Barrier(50)
 
     async def body(tx: AsyncTransaction, name: str) -> None:
@@ -221,23 +221,23 @@ async def test_each_of_many_tasks_finds_only_its_own(db: Db) -> None:
 
 
 @awaiting
-async def test_a_task_begun_inside_of_a_body_has_its_transaction_and_loses_it_at_the_end(db: Db) -> None:
+async def test_a_task_that_starts_inside_a_block_has_its_transaction_until_the_block_ends(db: Db) -> None:
     ended = asyncio.Event()
 
-    async def lives_on(tx: AsyncTransaction) -> bool:
+    async def outlive_the_block(tx: AsyncTransaction) -> bool:
         assert current_transaction() is tx
         await ended.wait()
         return is_outside()
 
     async with db.transaction() as tx:
-        task = asyncio.create_task(lives_on(tx))
+        task = asyncio.create_task(outlive_the_block(tx))
         await asyncio.sleep(0)
         assert await asyncio.to_thread(current_transaction) is tx
     ended.set()
     assert await task
 
 
-def test_each_of_many_threads_finds_only_its_own() -> None:
+def test_each_of_many_threads_has_its_own_transaction() -> None:
     together = threading.Barrier(16)
     failures: list[BaseException] = []
 
@@ -268,48 +268,48 @@ def test_each_of_many_threads_finds_only_its_own() -> None:
         assert None not in db.get_all([Order.key(str(n)) for n in range(16)])
 
 
-# --- blocks that are not left where they were entered -------------------------------------------------------
+# --- blocks that end in another context or order ----------------------------------------------------------
 
 
 @in_memory
-async def test_a_block_left_in_another_context_disturbs_nothing_there(db: Db) -> None:
+async def test_a_block_that_ends_in_another_context_does_not_affect_that_context(db: Db) -> None:
     elsewhere = copy_context()
     manager = db.transaction()
     step = manager.__aenter__()
     with pytest.raises(StopIteration):
         elsewhere.run(step.send, None)
-    assert elsewhere.run(unit) is manager._unit
+    assert elsewhere.run(get_unit) is manager._unit
     async with db.transaction() as tx:
         await manager.__aexit__(None, None, None)
-        assert unit() is tx._unit
+        assert get_unit() is tx._unit
     assert is_outside()
 
 
 @in_memory
-async def test_blocks_left_in_another_order_leave_nothing_behind(db: Db) -> None:
+async def test_there_is_no_ambient_transaction_after_blocks_that_ended_in_another_order(db: Db) -> None:
     async with db.transaction() as outer:
         first, second = db.transaction(), db.transaction()
         await first.__aenter__()
         await second.__aenter__()
         await first.__aexit__(None, None, None)
-        assert unit() is second._unit
+        assert get_unit() is second._unit
         await second.__aexit__(None, None, None)
-        assert is_outside()  # the first one, which has ended; not the one around both
+        assert is_outside()  # the first one has ended; the one around both is not restored
         assert outer._unit.open
     assert is_outside()
 
 
 @in_memory
-async def test_a_transaction_entered_twice_is_left_once(db: Db) -> None:
+async def test_a_transaction_that_was_entered_twice_can_be_exited_once(db: Db) -> None:
     async with db.transaction() as outer:
         inner = db.transaction()
         await inner.__aenter__()
         await inner.__aenter__()
         await inner.__aexit__(None, None, None)
-        assert unit() is outer._unit
+        assert get_unit() is outer._unit
 
 
-def test_of_blocks_that_overlap_none_is_left_behind() -> None:
+def test_there_is_no_ambient_transaction_after_overlapping_blocks() -> None:
     with Database("memory:") as db:
         first, second = db.transaction(), db.transaction()
         first.__enter__()
@@ -321,7 +321,7 @@ def test_of_blocks_that_overlap_none_is_left_behind() -> None:
             current_transaction()
 
 
-def test_a_transaction_of_our_own_is_left_behind_by_nobody() -> None:
+def test_a_feature_that_runs_its_own_transaction_restores_the_outer_one() -> None:
     @job("ambient-nothing")
     def do_nothing() -> None: ...
 

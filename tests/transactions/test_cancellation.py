@@ -1,7 +1,7 @@
-"""Cancelling a task wherever it waits: before the write nothing happened, after it everything is seen through.
+"""Cancelling a task wherever it waits: before the write, nothing happens; after it, everything is completed.
 
 A transaction waits at *stops*: in its body, before and after each request, in its participant and its handler. The
-tests go through all of them, one at a time.
+tests cancel it at each of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 import pytest
-from transactions_rig import Thing, Watched
+from transactions_rig import RecordedStore, Thing
 
 from holdall import AsyncDatabase, Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -23,11 +23,11 @@ from holdall.tables.commit.change import Participant
 
 R = TypeVar("R")
 SENT = "before TransactWrite"
-"""The first stop at which the write is on its way."""
+"""The first stop after which the write is sent."""
 
 
 class Stops:
-    """Where a task waits. At the ``chosen`` stop, counted from 0, it waits until it is let go on."""
+    """The stops of a task. At the ``chosen`` one, counted from 0, the task waits until the test releases it."""
 
     def __init__(self, chosen: int | None = None) -> None:
         self.passed: list[str] = []
@@ -44,7 +44,7 @@ class Stops:
             await asyncio.sleep(0)
 
 
-class Stopping:
+class StoppingStore:
     """A store with stops before and after each request; ``fails`` is raised in place of the write."""
 
     def __init__(self, stops: Stops, fails: Exception | None = None) -> None:
@@ -54,7 +54,7 @@ class Stopping:
         self._fails = fails
 
     def begin(self) -> None:
-        """From now on there are stops."""
+        """Enable the stops."""
         self.stops = self._later
 
     def send_blocking(self, request: Request[R]) -> R:
@@ -75,8 +75,8 @@ class Stopping:
         self.inner.close()
 
 
-class Guest(Participant):
-    """A participant that stops wherever it is asked for something, and tells what it was asked for."""
+class StoppingParticipant(Participant):
+    """A participant that stops in each of its methods, and records the calls."""
 
     def __init__(self, stops: Stops, events: list[str]) -> None:
         self._stops = stops
@@ -96,11 +96,11 @@ class Guest(Participant):
 
 
 class Scene:
-    """A transaction of two items with a participant and a handler, and what became of it."""
+    """A transaction of two items with a participant and a handler, and its effects."""
 
     def __init__(self, chosen: int | None, fails: Exception | None = None) -> None:
         self.stops = Stops(chosen)
-        self.store = Stopping(self.stops, fails)
+        self.store = StoppingStore(self.stops, fails)
         self.db = AsyncDatabase(backend=self.store)
         self.events: list[str] = []
         self.bodies = 0
@@ -111,7 +111,7 @@ class Scene:
         await self.stops.at("body")
         thing.n += 1
         tx.create(Thing, name="b")
-        tx.join(Guest(self.stops, self.events))
+        tx.join(StoppingParticipant(self.stops, self.events))
         tx.after_commit(self._handler)
         tx.after_failure(lambda error: self.events.append("failure"))
         return "done"
@@ -121,15 +121,15 @@ class Scene:
         self.events.append("handler")
 
     async def is_stored(self) -> bool:
-        """Whether it was written, as a whole."""
+        """Whether the transaction was written; half of it is an error."""
         self.store.stops = None
-        found, made = await self.db.get_one(Thing, "a"), await self.db.get(Thing, "b")
-        assert (found.n, made is None) in ((0, True), (1, False))
-        return made is not None
+        found, created = await self.db.get_one(Thing, "a"), await self.db.get(Thing, "b")
+        assert (found.n, created is None) in ((0, True), (1, False))
+        return created is not None
 
 
 @asynccontextmanager
-async def scene(chosen: int | None, fails: Exception | None = None) -> AsyncIterator[Scene]:
+async def open_scene(chosen: int | None, fails: Exception | None = None) -> AsyncIterator[Scene]:
     opened = Scene(chosen, fails)
     opened.db.sync.run(lambda tx: tx.create(Thing, name="a"))
     async with opened.db:
@@ -137,24 +137,24 @@ async def scene(chosen: int | None, fails: Exception | None = None) -> AsyncIter
         yield opened
 
 
-async def in_a_run(it: Scene) -> Any:
+async def run_scene(it: Scene) -> Any:
     return await it.db.run(it.body, initial_backoff=0)
 
 
-async def in_a_block(it: Scene) -> Any:
+async def run_scene_in_block(it: Scene) -> Any:
     async with it.db.transaction() as tx:
         return await it.body(tx)
 
 
-WAYS = [pytest.param(in_a_run, id="run"), pytest.param(in_a_block, id="with block")]
+WAYS = [pytest.param(run_scene, id="run"), pytest.param(run_scene_in_block, id="with block")]
 Way = Callable[[Scene], Awaitable[Any]]
 
 
-def stops_of(way: Way, fails: Exception | None = None) -> list[str]:
-    """Every suspension of a transaction that is not cancelled."""
+def list_stops(way: Way, fails: Exception | None = None) -> list[str]:
+    """Return every stop of a transaction that is not cancelled."""
 
     async def run_undisturbed() -> list[str]:
-        async with scene(None, fails) as it:
+        async with open_scene(None, fails) as it:
             with suppress(HoldallError):
                 await way(it)
             return list(it.stops.passed)
@@ -165,7 +165,7 @@ def stops_of(way: Way, fails: Exception | None = None) -> list[str]:
 async def cancel_at(
     it: Scene, way: Way, times: int = 1, ends: type[BaseException] = asyncio.CancelledError
 ) -> None:
-    """Cancel the transaction at its chosen stop, so many times, before it goes on from there and ends so."""
+    """Cancel the transaction at its chosen stop, this many times, release it, and expect this error."""
     task = asyncio.ensure_future(way(it))
     await it.stops.reached.wait()
     for _ in range(times):
@@ -178,22 +178,22 @@ async def cancel_at(
     assert isinstance(
         caught.value.__cause__ if ends is OutcomeUnknown else caught.value, asyncio.CancelledError
     )
-    assert not asyncio.all_tasks() - {asyncio.current_task()}, "something goes on behind our back"
+    assert not asyncio.all_tasks() - {asyncio.current_task()}, "a task is still running"
 
 
-def test_a_transaction_stops_where_we_think_it_does() -> None:
+def test_a_transaction_has_the_expected_stops() -> None:
     expected = ["before GetItem", "after GetItem", "body", "prepare", SENT, "after TransactWrite"]
-    for way in (in_a_run, in_a_block):
-        assert stops_of(way) == [*expected, "settle", "handler"]
+    for way in (run_scene, run_scene_in_block):
+        assert list_stops(way) == [*expected, "settle", "handler"]
 
 
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_cancelled_transaction_is_written_settled_and_handled_or_leaves_no_trace(
+def test_a_cancelled_transaction_is_completed_if_its_write_was_sent_and_abandoned_otherwise(
     way: Way, times: int
 ) -> None:
     async def at(place: int, name: str, sent: bool) -> None:
-        async with scene(place) as it:
+        async with open_scene(place) as it:
             await cancel_at(it, way, times)
             assert await it.is_stored() == sent
             if sent:
@@ -203,44 +203,46 @@ def test_a_cancelled_transaction_is_written_settled_and_handled_or_leaves_no_tra
             assert it.bodies == 1
 
     sent = False
-    for place, name in enumerate(stops_of(way)):
+    for place, name in enumerate(list_stops(way)):
         sent = sent or name == SENT
         asyncio.run(at(place, name, sent))
     assert sent
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_cancelled_transaction_of_unknown_fate_is_reported_as_such_and_not_abandoned(way: Way) -> None:
+def test_a_cancelled_transaction_with_an_unknown_outcome_is_reported_as_such_and_not_abandoned(
+    way: Way,
+) -> None:
     async def at(place: int) -> None:
-        async with scene(place, OutcomeUnknown("lost")) as it:
+        async with open_scene(place, OutcomeUnknown("lost")) as it:
             await cancel_at(it, way, ends=OutcomeUnknown)
             assert it.events == ["prepare"]
             assert it.bodies == 1
 
-    stops = stops_of(way, OutcomeUnknown("lost"))
+    stops = list_stops(way, OutcomeUnknown("lost"))
     for place in range(stops.index(SENT), len(stops)):
         asyncio.run(at(place))
 
 
 @pytest.mark.parametrize("error", [ContentionError("outdated"), ModelAlreadyExistsError("there")], ids=repr)
 @pytest.mark.parametrize("way", WAYS)
-def test_a_refused_transaction_is_abandoned_and_not_tried_again_when_its_caller_is_cancelled(
+def test_a_refused_transaction_is_abandoned_without_a_retry_if_its_caller_is_cancelled(
     way: Way, error: Exception
 ) -> None:
     async def at(place: int) -> None:
-        async with scene(place, error) as it:
+        async with open_scene(place, error) as it:
             await cancel_at(it, way)
             assert it.bodies == 1
             assert it.events == ["prepare", "abandon"]
 
-    stops = stops_of(way, error)
+    stops = list_stops(way, error)
     for place in range(stops.index(SENT), stops.index(SENT) + 2):
         asyncio.run(at(place))
 
 
 def test_a_run_that_is_cancelled_between_two_attempts_abandons_the_first() -> None:
     async def main() -> None:
-        async with scene(None, ContentionError("outdated")) as it:
+        async with open_scene(None, ContentionError("outdated")) as it:
             task = asyncio.ensure_future(it.db.run(it.body, initial_backoff=3600, max_backoff=3600))
             while it.stops.passed[-1:] != ["after TransactWrite"]:
                 await asyncio.sleep(0)
@@ -258,14 +260,14 @@ def test_a_run_that_is_cancelled_between_two_attempts_abandons_the_first() -> No
 @pytest.mark.parametrize("place", ["prepare", SENT])
 def test_a_time_limit_around_a_transaction_is_a_cancellation(place: str) -> None:
     async def main() -> None:
-        async with scene(stops_of_run.index(place)) as it:
+        async with open_scene(stops.index(place)) as it:
 
             async def run_limited() -> None:
                 async with asyncio.timeout(None) as limit:
                     it.events.append("begun")
                     watch = asyncio.ensure_future(_expire(it, limit))
                     try:
-                        await in_a_run(it)
+                        await run_scene(it)
                     finally:
                         await watch
 
@@ -273,7 +275,7 @@ def test_a_time_limit_around_a_transaction_is_a_cancellation(place: str) -> None
                 await run_limited()
             assert await it.is_stored() == (place == SENT)
 
-    stops_of_run = stops_of(in_a_run)
+    stops = list_stops(run_scene)
     asyncio.run(main())
 
 
@@ -285,9 +287,9 @@ async def _expire(it: Scene, limit: asyncio.Timeout) -> None:
     it.stops.released.set()
 
 
-def test_one_of_several_gets_side_by_side_can_be_cancelled_and_the_transaction_goes_on() -> None:
+def test_one_of_several_concurrent_gets_can_be_cancelled_and_the_transaction_continues() -> None:
     async def main() -> None:
-        async with scene(0) as it:
+        async with open_scene(0) as it:
 
             async def body(tx: Any) -> None:
                 slow = asyncio.ensure_future(tx.get(Thing, "a"))
@@ -304,12 +306,12 @@ def test_one_of_several_gets_side_by_side_can_be_cancelled_and_the_transaction_g
     asyncio.run(main())
 
 
-# --- interrupts --------------------------------------------------------------------------------------------
+# --- interrupts -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3)], ids=repr)
 def test_an_interrupt_in_a_body_writes_nothing_and_calls_no_handler(error: BaseException) -> None:
-    store = Watched()
+    store = RecordedStore()
     events: list[str] = []
 
     def body(tx: Any) -> None:
@@ -333,7 +335,7 @@ def test_an_interrupt_while_waiting_for_the_next_attempt_abandons_the_first(
 ) -> None:
     events: list[str] = []
 
-    class Plain(Guest):
+    class FailingParticipant(StoppingParticipant):
         def __init__(self) -> None:
             pass
 
@@ -349,12 +351,12 @@ def test_an_interrupt_while_waiting_for_the_next_attempt_abandons_the_first(
 
     monkeypatch.setattr("time.sleep", interrupt)
     with Database("memory:") as db, pytest.raises(KeyboardInterrupt):
-        db.run(lambda tx: tx.join(Plain()))
+        db.run(lambda tx: tx.join(FailingParticipant()))
     assert events == ["prepare", "abandon"]
 
 
 def test_an_interrupt_in_an_async_body_writes_nothing() -> None:
-    store = Watched()
+    store = RecordedStore()
 
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
@@ -369,11 +371,11 @@ def test_an_interrupt_in_an_async_body_writes_nothing() -> None:
     assert store.writes == []
 
 
-def test_a_handler_that_is_cancelled_itself_abandons_nothing() -> None:
-    """What it awaits may be cancelled by others; the transaction is committed all the same."""
+def test_a_cancellation_inside_a_handler_abandons_nothing() -> None:
+    """A task that the handler awaits can be cancelled; the transaction stays committed."""
 
     async def main() -> None:
-        async with scene(None) as it:
+        async with open_scene(None) as it:
 
             async def cancel_itself() -> None:
                 raise asyncio.CancelledError

@@ -1,4 +1,4 @@
-"""What a transaction would do: ``tx.changes()``, and the values of an item before and after."""
+"""The pending changes of a transaction: ``tx.changes()``, and the values of an item before and after."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rig.behaviour_models import Order, arrange, put_raw
 from holdall.core import encode_item
 
 
-def values(**changed: object) -> dict[str, object]:
+def make_values(**changed: object) -> dict[str, object]:
     return {"id": "a", "product": "coffee", "quantity": 1, "note": None, "tags": [], **changed}
 
 
@@ -25,25 +25,25 @@ async def test_changes_show_each_item_before_and_after(db: Db) -> None:
         tx.delete(deleted)
         tx.create(Order, id="d", note="new")
         assert tx.changes() == [
-            (Order.key("a"), values(), values(quantity=2, tags=["x"])),
-            (Order.key("b"), values(id="b"), None),
-            (Order.key("d"), None, values(id="d", note="new")),
+            (Order.key("a"), make_values(), make_values(quantity=2, tags=["x"])),
+            (Order.key("b"), make_values(id="b"), None),
+            (Order.key("d"), None, make_values(id="d", note="new")),
         ]
 
 
 @everywhere
-async def test_changes_show_increments_as_their_sum(db: Db) -> None:
+async def test_changes_show_increments_as_a_sum(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.field("quantity").increment_by(4)
-        assert tx.changes() == [(order.key, values(), values(quantity=5))]
+        assert tx.changes() == [(order.key, make_values(), make_values(quantity=5))]
         order.field("quantity").increment_by(-4)
         assert tx.changes() == []
 
 
 @everywhere
-async def test_changes_show_blind_writes_as_far_as_they_know(db: Db) -> None:
+async def test_changes_show_what_is_known_of_blind_writes(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         tx.update(Order, {"id": "a", "quantity": 1, "product": "coffee"}, {"quantity": 2})
@@ -52,7 +52,7 @@ async def test_changes_show_blind_writes_as_far_as_they_know(db: Db) -> None:
         update, put, delete = tx.changes()
         assert update.before == {"id": "a", "quantity": 1, "product": "coffee"}
         assert update.after == {"id": "a", "quantity": 2, "product": "coffee"}
-        assert (put.before, put.after) == (None, values(id="b", note="x"))
+        assert (put.before, put.after) == (None, make_values(id="b", note="x"))
         assert (delete.key, delete.before, delete.after) == (Order.key("c"), None, None)
 
 
@@ -71,14 +71,14 @@ async def test_changes_are_a_copy(db: Db) -> None:
 
 
 @in_memory
-async def test_what_was_created_and_deleted_is_no_change(db: Db) -> None:
+async def test_an_item_that_was_created_and_deleted_is_not_a_change(db: Db) -> None:
     async with db.transaction() as tx:
         tx.delete(tx.create(Order, id="a"))
         assert tx.changes() == []
 
 
 @in_memory
-async def test_a_field_that_does_not_fit_does_not_hide_the_changes_of_others(db: Db) -> None:
+async def test_an_invalid_field_does_not_hide_the_changes_of_others(db: Db) -> None:
     key = Order.key("a")
     await put_raw(db, Order, {**raw_key(key), **encode_item({"id": "a", "product": 5, "quantity": 3})})
     async with db.transaction() as tx:
@@ -92,21 +92,21 @@ async def test_a_field_that_does_not_fit_does_not_hide_the_changes_of_others(db:
 
 
 @everywhere
-async def test_an_item_knows_its_values_as_they_were_loaded(db: Db) -> None:
+async def test_an_item_keeps_its_loaded_values(db: Db) -> None:
     await arrange(db, Order(id="a", tags=["x"]))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.quantity = 2
         order.tags.append("y")
-        assert order.to_dict() == values(quantity=2, tags=["x", "y"])
-        assert order.to_dict(initial=True) == values(tags=["x"])
+        assert order.to_dict() == make_values(quantity=2, tags=["x", "y"])
+        assert order.to_dict(initial=True) == make_values(tags=["x"])
         new = tx.create(Order, id="b")
         assert new.to_dict(initial=True) == {}
-        assert new.to_dict() == values(id="b")
+        assert new.to_dict() == make_values(id="b")
 
 
 @everywhere
-async def test_a_field_knows_what_was_done_to_it(db: Db) -> None:
+async def test_a_field_handle_shows_whether_the_field_was_accessed_and_changed(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")

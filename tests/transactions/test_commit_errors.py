@@ -1,4 +1,4 @@
-"""Errors of a commit: which item and field, what was there and what was expected; all of them, and the last of many."""
+"""Errors of a commit: they name every item and field that differed, with the stored and the expected values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from holdall.errors import (
     TransactionFailedError,
 )
 
-# --- what differed ----------------------------------------------------------------------------------------
+# --- differences ------------------------------------------------------------------------------------------
 
 
 @everywhere
@@ -42,7 +42,7 @@ async def test_contention_names_the_item_the_field_and_both_values(db: Db, besid
 
 
 @everywhere
-async def test_contention_names_everything_that_differed(db: Db) -> None:
+async def test_contention_names_every_difference(db: Db) -> None:
     await arrange(db, *(Order(id=id, note="x") for id in "abcd"))
     with expect_contention() as caught:
         async with db.transaction() as tx:
@@ -69,7 +69,7 @@ async def test_contention_names_everything_that_differed(db: Db) -> None:
 
 
 @in_memory
-async def test_a_long_value_is_cut_in_the_message(db: Db) -> None:
+async def test_a_long_value_is_truncated_in_the_message(db: Db) -> None:
     await arrange(db, Order(id="a", note="x" * 10_000))
     with expect_contention() as caught:
         async with db.transaction() as tx:
@@ -83,7 +83,7 @@ async def test_a_long_value_is_cut_in_the_message(db: Db) -> None:
 
 
 @everywhere
-async def test_several_permanent_errors_are_one_group_and_are_not_tried_again(db: Db) -> None:
+async def test_several_permanent_errors_are_one_group_and_are_not_retried(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"), Order(id="c", quantity=5))
     attempts = []
 
@@ -112,9 +112,9 @@ async def test_several_permanent_errors_are_one_group_and_are_not_tried_again(db
 
 
 @in_memory
-async def test_the_errors_of_a_group_can_be_taken_apart(db: Db) -> None:
+async def test_the_errors_of_a_group_can_be_caught_by_class(db: Db) -> None:
     await arrange(db, Order(id="a"))
-    taken: list[BaseException] = []
+    caught: list[BaseException] = []
 
     async def write(tx: AsyncTransaction) -> None:
         tx.create(Order, id="a")
@@ -123,14 +123,14 @@ async def test_the_errors_of_a_group_can_be_taken_apart(db: Db) -> None:
     try:
         await db.run(write)
     except* ModelAlreadyExistsError as group:
-        taken += group.exceptions
+        caught += group.exceptions
     except* InvalidModelUpdateError as group:
-        taken += group.exceptions
-    assert [type(error) for error in taken] == [ModelAlreadyExistsError, InvalidModelUpdateError]
+        caught += group.exceptions
+    assert [type(error) for error in caught] == [ModelAlreadyExistsError, InvalidModelUpdateError]
 
 
 @in_memory
-async def test_a_group_is_one_of_ours(db: Db) -> None:
+async def test_a_group_is_a_holdall_error(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     with expect_failure(HoldallError) as caught:
         async with db.transaction() as tx:
@@ -140,7 +140,7 @@ async def test_a_group_is_one_of_ours(db: Db) -> None:
     assert not caught.value.retryable
 
 
-# --- what the service says --------------------------------------------------------------------------------
+# --- errors of the service --------------------------------------------------------------------------------
 
 
 async def count(tx: AsyncTransaction, calls: list[int], beside: bool) -> None:
@@ -169,7 +169,7 @@ def cancel(*codes: str) -> TransactionCanceledError:
     ],
     ids=str,
 )
-async def test_what_passes_is_tried_again(db: Db, error: HoldallError, beside: bool) -> None:
+async def test_temporary_errors_are_retried(db: Db, error: HoldallError, beside: bool) -> None:
     await arrange(db, Order(id="a", quantity=1))
     calls: list[int] = []
     db.recorder.refusals.append(error)
@@ -189,7 +189,7 @@ async def test_what_passes_is_tried_again(db: Db, error: HoldallError, beside: b
     ],
     ids=str,
 )
-async def test_what_stays_is_raised_at_once(db: Db, error: HoldallError) -> None:
+async def test_permanent_errors_are_raised_at_once(db: Db, error: HoldallError) -> None:
     await arrange(db, Order(id="a", quantity=1))
     calls: list[int] = []
     db.recorder.refusals.append(error)
@@ -201,7 +201,7 @@ async def test_what_stays_is_raised_at_once(db: Db, error: HoldallError) -> None
 
 
 @in_memory
-async def test_a_permanent_reason_names_its_item(db: Db) -> None:
+async def test_the_error_for_a_permanent_cancellation_reason_names_its_item(db: Db) -> None:
     await arrange(db, Order(id="a"))
     db.recorder.refusals.append(cancel("None", "ValidationError"))
     with pytest.raises(ServiceError, match=r"Order\(id='b'\): because ValidationError"):
@@ -209,7 +209,7 @@ async def test_a_permanent_reason_names_its_item(db: Db) -> None:
 
 
 @in_memory
-async def test_a_cancellation_without_reasons_is_told_as_it_came(db: Db) -> None:
+async def test_a_cancellation_without_reasons_is_raised_unchanged(db: Db) -> None:
     await arrange(db, Order(id="a"))
     error = TransactionCanceledError("the service gave no reasons", reasons=[])
     db.recorder.refusals.append(error)

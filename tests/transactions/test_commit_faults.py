@@ -1,9 +1,9 @@
-"""Faults at each request of a transaction: it happens once or not at all, and the caller knows.
+"""Faults at each request of a transaction: the transaction happens once or not at all, and the caller knows which.
 
-The rule that is held to every case, whichever request meets whichever fault:
+The rule for every case, every request, and every fault:
 
 - no error: done exactly once, and the commit handlers ran once;
-- `OutcomeUnknown`: done or not, at most once; no handler of either kind ran, and the body was not run again;
+- `OutcomeUnknown`: done at most once; no handlers ran, and the body did not run again;
 - any other error: not done; the failure handlers ran once.
 """
 
@@ -22,7 +22,16 @@ import pytest
 from fault_cases import CASES, REPLANNED, WRITES, Case
 from rig.colour import in_turn
 from rig.torture import TORTURE
-from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, now, open_database, open_driver
+from transactions_rig import (
+    COLOURS,
+    Colour,
+    Driver,
+    RecordedStore,
+    Thing,
+    open_database,
+    open_driver,
+    resolve,
+)
 
 from holdall import Database
 from holdall.core.port import Backend
@@ -44,12 +53,12 @@ SEED = os.environ.get("HOLDALL_SEED", "20261115")
 FAULTS = [Fault.THROTTLE, Fault.UNAVAILABLE, Fault.LOST_BEFORE, Fault.LOST_AFTER]
 LOST = {Fault.LOST_BEFORE, Fault.LOST_AFTER}
 SHORT = FAULTS if TORTURE else [Fault.THROTTLE, *LOST]
-"""Where faults meet one another: being throttled and being told to come back are answered alike."""
+"""For combinations of faults: throttling and unavailability are handled alike."""
 
 
 @dataclass
-class Account:
-    """What the caller of a transaction could see of it."""
+class Outcome:
+    """What the caller of a transaction can observe."""
 
     bodies: int = 0
     handlers: list[str] = field(default_factory=list)
@@ -57,7 +66,7 @@ class Account:
     error: BaseException | None = None
 
     def check(self, case: Case, db: Database) -> None:
-        """Hold the rule."""
+        """Check the rule."""
         done = 0 if case.done is None else case.done(db)
         if self.error is None:
             assert self.handlers == ["committed"]
@@ -72,39 +81,39 @@ class Account:
             assert done == 0
 
 
-def attempt(driver: Driver, case: Case, **options: Any) -> Account:
+def attempt(driver: Driver, case: Case, **options: Any) -> Outcome:
     """Run a case as its caller would."""
-    account = Account()
+    outcome = Outcome()
 
     async def body(tx: Any) -> Any:
-        account.bodies += 1
-        tx.after_commit(account.handlers.append, "committed")
-        tx.after_failure(lambda error: account.handlers.append("failed"))
+        outcome.bodies += 1
+        tx.after_commit(outcome.handlers.append, "committed")
+        tx.after_failure(lambda error: outcome.handlers.append("failed"))
         return await case.body(tx)
 
     try:
-        account.result = driver.run(body, read_only=case.read_only, **options)
-    except Exception as error:  # noqa: BLE001 - looked at by the rule
-        account.error = error
-    return account
+        outcome.result = driver.run(body, read_only=case.read_only, **options)
+    except Exception as error:  # noqa: BLE001 - checked by the rule
+        outcome.error = error
+    return outcome
 
 
 @contextmanager
-def stage(colour: Colour, case: Case, meddle: Callable[[Backend], B]) -> Iterator[tuple[Driver, B, Database]]:
-    """A driver on a store that something stands before, that thing, and the same store without it."""
-    store = Watched()
+def stage(colour: Colour, case: Case, wrap: Callable[[Backend], B]) -> Iterator[tuple[Driver, B, Database]]:
+    """Open a driver on a wrapped store, and yield it with the wrapper and a database on the plain store."""
+    store = RecordedStore()
     with open_database(store) as calm:
         calm.run(case.start)
-        meddler = meddle(store)
-        troubled = Database(backend=meddler)
-        troubled.get(Thing, "nobody")  # the table is known by now, so that faults meet the transaction alone
-        yield Driver(colour, troubled), meddler, calm
+        wrapper = wrap(store)
+        troubled = Database(backend=wrapper)
+        troubled.get(Thing, "any key")  # finds the table, so that faults affect only the transaction
+        yield Driver(colour, troubled), wrapper, calm
 
 
 @cache
-def requests_of(case: Case) -> list[Request[Any]]:
-    """What the case sends when nothing goes wrong."""
-    watched = Watched()
+def list_requests(case: Case) -> list[Request[Any]]:
+    """Return the requests of a case without faults."""
+    watched = RecordedStore()
     with open_database(watched) as db:
         db.run(case.start)
         begun = len(watched.requests)
@@ -112,16 +121,16 @@ def requests_of(case: Case) -> list[Request[Any]]:
         return watched.requests[begun:]
 
 
-def places() -> list[Any]:
-    """Every request of every case."""
+def list_places() -> list[Any]:
+    """List every request of every case."""
     return [
         pytest.param(case, place, id=f"{case}-{place}-{type(request).__name__}")
         for case in CASES
-        for place, request in enumerate(requests_of(case))
+        for place, request in enumerate(list_requests(case))
     ]
 
 
-PLACES = places()
+PLACES = list_places()
 
 
 @pytest.mark.parametrize(
@@ -133,31 +142,32 @@ PLACES = places()
         for colour in in_turn(str(place.id), str(fault))
     ],
 )
-def test_one_fault_is_overcome_or_told(case: Case, place: int, fault: Fault, colour: Colour) -> None:
+def test_the_rule_holds_for_one_fault(case: Case, place: int, fault: Fault, colour: Colour) -> None:
     with stage(colour, case, FaultyBackend) as (driver, faulty, calm):
         faulty.inject(*[None] * place, fault)
-        account = attempt(driver, case)
-        account.check(case, calm)
+        outcome = attempt(driver, case)
+        outcome.check(case, calm)
         assert faulty.injected[fault] == 1
-        refused = case in REPLANNED and place == 0 and fault is Fault.LOST_AFTER  # nothing was done, or lost
+        # the lost reply was a refusal, so nothing was done
+        refused = case in REPLANNED and place == 0 and fault is Fault.LOST_AFTER
         if refused:
-            assert (account.error, account.bodies) == (None, 1)
-        elif fault in LOST and requests_of(case)[place].writes:
-            assert isinstance(account.error, OutcomeUnknown)
-            assert account.bodies == 1
+            assert (outcome.error, outcome.bodies) == (None, 1)
+        elif fault in LOST and list_requests(case)[place].writes:
+            assert isinstance(outcome.error, OutcomeUnknown)
+            assert outcome.bodies == 1
             assert case.done is not None
             assert case.done(calm) == (fault is Fault.LOST_AFTER)
         else:
-            assert account.error is None
-            assert account.bodies == 2
+            assert outcome.error is None
+            assert outcome.bodies == 2
 
 
-# with one fault there are both colours; with two, everyday, the one that may be cancelled
+# the test of one fault runs in both colours; a normal run of this one only in the awaiting one
 @pytest.mark.parametrize("colour", COLOURS if TORTURE else ["awaiting"])
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_any_two_faults_are_overcome_or_told(case: Case, colour: Colour) -> None:
+def test_the_rule_holds_for_any_two_faults(case: Case, colour: Colour) -> None:
     for faults in product(SHORT, repeat=2):
-        for gap in range(len(requests_of(case))):
+        for gap in range(len(list_requests(case))):
             with stage(colour, case, FaultyBackend) as (driver, faulty, calm):
                 faulty.inject(faults[0], *[None] * gap, faults[1])
                 attempt(driver, case).check(case, calm)
@@ -166,21 +176,23 @@ def test_any_two_faults_are_overcome_or_told(case: Case, colour: Colour) -> None
 @pytest.mark.parametrize("colour", COLOURS)
 @pytest.mark.parametrize("fault", [Fault.THROTTLE, Fault.UNAVAILABLE], ids=str)
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_faults_without_end_are_told_after_the_last_attempt(case: Case, fault: Fault, colour: Colour) -> None:
+def test_endless_faults_fail_the_transaction_after_the_last_attempt(
+    case: Case, fault: Fault, colour: Colour
+) -> None:
     with stage(colour, case, FaultyBackend) as (driver, faulty, calm):
         faulty.inject(*[fault] * 3)
-        account = attempt(driver, case, retries=2)
-        account.check(case, calm)
-        assert isinstance(account.error, TransactionFailedError)
-        assert account.error.attempts == account.bodies == 3
-        assert getattr(account.error.__cause__, "retryable", False)
+        outcome = attempt(driver, case, retries=2)
+        outcome.check(case, calm)
+        assert isinstance(outcome.error, TransactionFailedError)
+        assert outcome.error.attempts == outcome.bodies == 3
+        assert getattr(outcome.error.__cause__, "retryable", False)
 
 
-# --- conflicts ---------------------------------------------------------------------------------------------
+# --- conflicts --------------------------------------------------------------------------------------------
 
 
 class Refusing:
-    """A store that refuses the next writes of transactions with the errors it is given."""
+    """A store that refuses the next writes with given errors."""
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
@@ -199,11 +211,11 @@ class Refusing:
 
 
 def conflict(request: Request[Any]) -> Exception:
-    return ConflictError("another transaction is at work on it")
+    return ConflictError("another transaction is using the item")
 
 
 def cancel(code: str) -> Callable[[Request[Any]], Exception]:
-    """A transaction cancelled because of its last action; a single write is refused in its own way."""
+    """Cancel a transaction because of its last action; a single write is refused with a conflict instead."""
 
     def error(request: Request[Any]) -> Exception:
         if not isinstance(request, TransactWrite):
@@ -231,97 +243,97 @@ REFUSALS = [
         for colour in in_turn(str(case), str(refusal.id))
     ],
 )
-def test_conflicts_are_overcome_or_told(
+def test_the_rule_holds_for_conflicts(
     case: Case, refusal: Callable[[Request[Any]], Exception], colour: Colour
 ) -> None:
     for times, succeeds in ((2, True), (4, False)):
         with stage(colour, case, Refusing) as (driver, refusing, calm):
             refusing.errors += [refusal] * times
-            account = attempt(driver, case, retries=3)
-            account.check(case, calm)
-            assert (account.error is None) == succeeds
-            assert account.bodies == min(times + 1, 4)
+            outcome = attempt(driver, case, retries=3)
+            outcome.check(case, calm)
+            assert (outcome.error is None) == succeeds
+            assert outcome.bodies == min(times + 1, 4)
 
 
-# --- reads that are out of date ------------------------------------------------------------------------------
+# --- stale reads ------------------------------------------------------------------------------------------
 
 
-async def update_unsure(tx: Any) -> int:
-    thing = await now(tx.get(Thing.key("a"), consistent=False))
+async def update_after_stale_read(tx: Any) -> int:
+    thing = await resolve(tx.get(Thing.key("a"), consistent=False))
     thing.n += 1
     return int(thing.n)
 
 
-async def create_unsure(tx: Any) -> int:
-    """It may seem to be missing."""
-    thing = await now(tx.get(Thing.key("b"), consistent=False, create_if_missing=True))
+async def create_after_stale_read(tx: Any) -> int:
+    """Read an item that a stale read shows as missing."""
+    thing = await resolve(tx.get(Thing.key("b"), consistent=False, create_if_missing=True))
     thing.n += 1
     return int(thing.n)
 
 
-async def look_unsure(tx: Any) -> int:
-    """Two reads, which are verified to have been so at one moment."""
-    both = [await now(tx.get(Thing.key(name), consistent=False)) for name in "ab"]
+async def read_twice(tx: Any) -> int:
+    """Read two items; the commit verifies that both values existed at one moment."""
+    both = [await resolve(tx.get(Thing.key(name), consistent=False)) for name in "ab"]
     return sum(0 if thing is None else thing.n for thing in both)
 
 
 @pytest.mark.parametrize("colour", COLOURS)
 @pytest.mark.parametrize(
     ("body", "read_only", "result"),
-    [(update_unsure, False, 12), (create_unsure, False, 22), (look_unsure, True, 32)],
+    [(update_after_stale_read, False, 12), (create_after_stale_read, False, 22), (read_twice, True, 32)],
 )
-def test_what_an_outdated_read_led_to_is_not_written_and_the_next_attempt_reads_consistently(
+def test_after_a_stale_read_the_next_attempt_reads_consistently(
     colour: Colour, body: Any, read_only: bool, result: int
 ) -> None:
-    stale = FaultyBackend(Watched(), {Fault.STALE: 1.0})
+    stale = FaultyBackend(RecordedStore(), {Fault.STALE: 1.0})
     with open_driver(colour, stale) as driver:
         driver.db.run(lambda tx: tx.create(Thing, name="a", n=10))
         driver.db.run(lambda tx: setattr(tx.get_one(Thing, "a"), "n", 11))
         driver.db.run(lambda tx: tx.create(Thing, name="b", n=21))
-        telling = Case("unsure", lambda tx: None, body, result=result, read_only=read_only)
-        account = attempt(driver, telling)
-        assert account.error is None
-        assert account.result == result
-        assert account.bodies == 2
-        assert account.handlers == ["committed"]
+        case = Case("stale read", lambda tx: None, body, result=result, read_only=read_only)
+        outcome = attempt(driver, case)
+        assert outcome.error is None
+        assert outcome.result == result
+        assert outcome.bodies == 2
+        assert outcome.handlers == ["committed"]
         assert stale.injected[Fault.STALE] >= 1
 
 
-# --- many faults -------------------------------------------------------------------------------------------
+# --- many faults ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_a_long_life_among_faults_leaves_a_ledger_that_agrees(colour: Colour) -> None:
-    """Each transaction writes its number into a ledger and into an item of its own; the sums must agree."""
+def test_many_transactions_with_random_faults_leave_a_consistent_ledger(colour: Colour) -> None:
+    """Each transaction writes its number into a ledger and creates an item of its own; both must agree."""
     random = Random(f"{SEED} {colour}")
     rates = {Fault.THROTTLE: 0.08, Fault.UNAVAILABLE: 0.08, Fault.LOST_BEFORE: 0.04, Fault.LOST_AFTER: 0.04}
-    told: dict[str, set[int]] = {"done": set(), "not done": set(), "unknown": set()}
-    store = Watched()
+    outcomes: dict[str, set[int]] = {"done": set(), "not done": set(), "unknown": set()}
+    store = RecordedStore()
     with open_database(store) as calm:
         calm.run(lambda tx: [tx.create(Thing, name=name) for name in "abc"])
         faulty = FaultyBackend(store, rates, seed=random.randrange(2**32))
         troubled = Driver(colour, Database(backend=faulty))
         for number in range(100 * ROUNDS):
-            told[_find_outcome(troubled, _entry(number, random))].add(number)
+            outcomes[_find_outcome(troubled, _make_entry(number, random))].add(number)
         things = [calm.get_one(Thing, name) for name in "abc"]
         written = [int(word) for thing in things for word in thing.words]
         done = set(written)
         assert len(written) == len(done), "written twice"
-        assert sum(thing.n for thing in things) == len(done), "counted twice, or not"
-        assert _numbers(calm, 100 * ROUNDS) == done
-    assert told["done"] <= done
-    assert not told["not done"] & done
-    assert told["unknown"] & done, "the fate of some is unknown, and they happened"
-    assert told["unknown"] - done, "and of some, and they did not"
+        assert sum(thing.n for thing in things) == len(done), "counted twice, or not at all"
+        assert _list_numbers(calm, 100 * ROUNDS) == done
+    assert outcomes["done"] <= done
+    assert not outcomes["not done"] & done
+    assert outcomes["unknown"] & done, "some transactions with an unknown outcome were committed"
+    assert outcomes["unknown"] - done, "and some were not"
 
 
-def _entry(number: int, random: Random) -> Callable[[Any], Any]:
-    name, manner = random.choice("abc"), random.random()
+def _make_entry(number: int, random: Random) -> Callable[[Any], Any]:
+    name, chance = random.choice("abc"), random.random()
 
     async def body(tx: Any) -> None:
-        thing = await now(tx.get_one(Thing, name))
+        thing = await resolve(tx.get_one(Thing, name))
         thing.words.append(str(number))
-        if manner < 0.5:
+        if chance < 0.5:
             thing.n += 1
         else:
             thing.field("n").increment_by(1)
@@ -340,6 +352,6 @@ def _find_outcome(driver: Driver, body: Callable[[Any], Any]) -> str:
     return "done"
 
 
-def _numbers(db: Database, count: int) -> set[int]:
+def _list_numbers(db: Database, count: int) -> set[int]:
     keys = [Thing.key(str(number)) for number in range(count)]
     return {int(thing.name) for thing in db.get_all(keys, consistent=False) if thing is not None}

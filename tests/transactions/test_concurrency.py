@@ -1,4 +1,4 @@
-"""Several reads of one transaction at a time, several transactions at a time, and threads."""
+"""Concurrent reads of one transaction, concurrent transactions, and threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def on_every_store(colour: Colour) -> pytest.MarkDecorator:
 
 
 class Gate:
-    """Holds gets back until there are so many of them, so that they overlap for certain."""
+    """Holds gets back until there are this many, so that they certainly overlap."""
 
     def __init__(self, db: Db, count: int) -> None:
         self._count = count
@@ -45,7 +45,7 @@ class Gate:
 
 
 @on_every_store("awaiting")
-def test_gets_of_one_transaction_go_side_by_side(way: Way) -> None:
+def test_gets_of_one_transaction_can_run_concurrently(way: Way) -> None:
     async def test(db: Db) -> None:
         await arrange(db, *(Order(id=str(n), quantity=n) for n in range(5)))
         Gate(db, 6)
@@ -66,7 +66,7 @@ def test_gets_of_one_transaction_go_side_by_side(way: Way) -> None:
 
 
 @awaiting
-async def test_a_task_group_does_as_well(db: Db) -> None:
+async def test_a_task_group_can_read_and_change_items(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     Gate(db, 2)
 
@@ -83,7 +83,7 @@ async def test_a_task_group_does_as_well(db: Db) -> None:
 
 
 @awaiting
-async def test_gets_of_the_same_item_give_the_same_instance(db: Db) -> None:
+async def test_concurrent_gets_of_an_item_return_the_same_instance(db: Db) -> None:
     await arrange(db, Order(id="a"))
     Gate(db, 3)
     async with db.transaction() as tx:
@@ -94,18 +94,18 @@ async def test_gets_of_the_same_item_give_the_same_instance(db: Db) -> None:
 
 
 @awaiting
-async def test_the_same_item_is_made_once_if_it_is_missing(db: Db) -> None:
+async def test_concurrent_gets_create_a_missing_item_once(db: Db) -> None:
     Gate(db, 3)
     async with db.transaction() as tx:
-        made = await asyncio.gather(*(tx.get(Order, "a", create_if_missing=True) for _ in range(3)))
-        assert made[0] is made[1] is made[2]
-        for order in made:
+        created_orders = await asyncio.gather(*(tx.get(Order, "a", create_if_missing=True) for _ in range(3)))
+        assert created_orders[0] is created_orders[1] is created_orders[2]
+        for order in created_orders:
             order.quantity += 1
     assert (await db.get_one(Order, "a")).quantity == 4
 
 
 @awaiting
-async def test_a_get_and_a_get_all_of_the_same_item_give_the_same_instance(db: Db) -> None:
+async def test_a_concurrent_get_and_get_all_of_an_item_return_the_same_instance(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction() as tx:
         one, (two, other) = await asyncio.gather(
@@ -116,15 +116,15 @@ async def test_a_get_and_a_get_all_of_the_same_item_give_the_same_instance(db: D
 
 
 @awaiting
-async def test_two_gets_that_saw_different_things_are_contention(db: Db) -> None:
-    """One read the item as missing and one, a moment later, as there: neither may be believed."""
+async def test_concurrent_gets_that_contradict_each_other_are_contention(db: Db) -> None:
+    """One get finds the item missing, and the other, a moment later, finds it: the transaction cannot use either."""
     seen: list[tuple[Order | None, Order | None]] = []
 
     send = db.recorder.send_awaiting
     created = asyncio.Event()
     gets: list[GetItem] = []
 
-    async def one_before_and_one_after(request: Request[Any]) -> Any:
+    async def create_between_gets(request: Request[Any]) -> Any:
         if isinstance(request, GetItem) and not created.is_set():
             gets.append(request)
             if len(gets) == 1:
@@ -136,14 +136,14 @@ async def test_two_gets_that_saw_different_things_are_contention(db: Db) -> None
             await created.wait()
         return await send(request)
 
-    async def look(tx: AsyncTransaction) -> None:
+    async def read(tx: AsyncTransaction) -> None:
         first, second = await asyncio.gather(tx.get(Order, "a"), tx.get(Order, "a"))
         seen.append((first, second))
         tx.create(Order, id=f"seen {first is not None} {second is not None}")
 
-    await db.get(Order, "so that the table is there")
-    db.recorder.send_awaiting = one_before_and_one_after  # type: ignore[method-assign]
-    await db.run(look)
+    await db.get(Order, "any key: the first use creates the table")
+    db.recorder.send_awaiting = create_between_gets  # type: ignore[method-assign]
+    await db.run(read)
     assert len(gets) == 2
     ((first, second),) = seen[-1:]
     assert first is second is not None
@@ -152,11 +152,11 @@ async def test_two_gets_that_saw_different_things_are_contention(db: Db) -> None
 
 
 @awaiting
-async def test_an_error_in_a_task_group_is_tried_again_when_each_of_it_is_worth_it(db: Db) -> None:
+async def test_the_errors_of_a_task_group_are_retried_if_all_are_retryable(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     attempts = []
 
-    async def look(tx: AsyncTransaction) -> list[int]:
+    async def read(tx: AsyncTransaction) -> list[int]:
         attempts.append(1)
         if len(attempts) == 1:
             db.faults.inject(Fault.THROTTLE, Fault.THROTTLE)
@@ -164,7 +164,7 @@ async def test_an_error_in_a_task_group_is_tried_again_when_each_of_it_is_worth_
             tasks = [group.create_task(tx.get_one(Order, id)) for id in "ab"]
         return [task.result().quantity for task in tasks]
 
-    assert await db.run(look) == [1, 1]
+    assert await db.run(read) == [1, 1]
     assert len(attempts) == 2
 
     async def miss(tx: AsyncTransaction) -> None:
@@ -182,15 +182,15 @@ async def test_an_error_in_a_task_group_is_tried_again_when_each_of_it_is_worth_
 
 
 @awaiting
-async def test_a_commit_under_way_is_seen_through_when_its_caller_is_cancelled(db: Db) -> None:
-    sent, may_go_on = asyncio.Event(), asyncio.Event()
+async def test_a_commit_that_was_sent_is_completed_if_its_caller_is_cancelled(db: Db) -> None:
+    sent, released = asyncio.Event(), asyncio.Event()
     send = db.recorder.send_awaiting
     done: list[str] = []
 
-    async def slow(request: Request[Any]) -> Any:
+    async def send_when_released(request: Request[Any]) -> Any:
         if request.writes:
             sent.set()
-            await may_go_on.wait()
+            await released.wait()
         return await send(request)
 
     async def create(tx: AsyncTransaction) -> None:
@@ -198,13 +198,13 @@ async def test_a_commit_under_way_is_seen_through_when_its_caller_is_cancelled(d
         tx.after_commit(done.append, "committed")
         tx.after_failure(lambda error: done.append("failed"))
 
-    await db.get(Order, "so that the table is there")
-    db.recorder.send_awaiting = slow  # type: ignore[method-assign]
+    await db.get(Order, "any key: the first use creates the table")
+    db.recorder.send_awaiting = send_when_released  # type: ignore[method-assign]
     task = asyncio.create_task(db.run(create))
     await sent.wait()
     task.cancel()
     await asyncio.sleep(0)
-    may_go_on.set()
+    released.set()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert done == ["committed"]
@@ -212,7 +212,7 @@ async def test_a_commit_under_way_is_seen_through_when_its_caller_is_cancelled(d
 
 
 @awaiting
-async def test_a_body_that_is_cancelled_writes_nothing(db: Db) -> None:
+async def test_a_cancelled_body_writes_nothing(db: Db) -> None:
     begun = asyncio.Event()
 
     async def create(tx: AsyncTransaction) -> None:
@@ -232,7 +232,7 @@ async def test_a_body_that_is_cancelled_writes_nothing(db: Db) -> None:
 
 
 @on_every_store("awaiting")
-def test_tasks_that_count_together_lose_nothing(way: Way) -> None:
+def test_concurrent_increments_by_tasks_lose_nothing(way: Way) -> None:
     async def test(db: Db) -> None:
         await arrange(db, Order(id="a", quantity=0))
 
@@ -249,7 +249,7 @@ def test_tasks_that_count_together_lose_nothing(way: Way) -> None:
 
 
 @on_every_store("blocking")
-def test_threads_that_count_together_lose_nothing(way: Way) -> None:
+def test_concurrent_increments_by_threads_lose_nothing(way: Way) -> None:
     with open_database(way) as db:
         run(arrange(db, Order(id="a", quantity=0)))
 
@@ -260,7 +260,7 @@ def test_threads_that_count_together_lose_nothing(way: Way) -> None:
             for _ in range(3):
                 db.sync.run(count, retries=1000)
 
-        in_threads(work, 4)
+        run_in_threads(work, 4)
         assert db.sync.get_one(Order, "a").quantity == 12
 
 
@@ -272,14 +272,14 @@ class Wall(Model):
 
 
 @on_every_store("blocking")
-def test_threads_that_add_to_one_set_and_one_list_lose_nothing(way: Way) -> None:
-    """One of them creates the item; its set is empty at times, and then stored in another way."""
+def test_concurrent_additions_to_a_set_and_a_list_by_threads_lose_nothing(way: Way) -> None:
+    """One of the threads creates the item; its set is sometimes empty, and then stored in another form."""
     with open_database(way) as db:
-        run(arrange(db, Order(id="so that the table is there")))
+        run(arrange(db, Order(id="any key: the first use creates the table")))
         key, turns = Wall.key("a"), iter(range(100))
 
         def sign(tx: Transaction, turn: int) -> None:
-            name = col(Wall.names).add(str(turn)) if turn % 2 else col(Wall.names).discard("nobody")
+            name = col(Wall.names).add(str(turn)) if turn % 2 else col(Wall.names).discard("missing")
             line = col(Wall.lines).append(str(turn))
             tx.update(key, name, line, col(Wall.count).increment_by(1), create_if_missing=True)
 
@@ -297,7 +297,7 @@ def test_threads_that_add_to_one_set_and_one_list_lose_nothing(way: Way) -> None
                 db.sync.run(sign if blind else read_and_sign, turn, retries=1000)
                 signed.append((turn, blind))
 
-        in_threads(work, 4)
+        run_in_threads(work, 4)
         wall = db.sync.get_one(key)
         assert sorted(wall.lines) == sorted(str(turn) for turn, _ in signed)
         assert wall.count == len(signed) == 12
@@ -322,17 +322,17 @@ async def test_two_threads_cannot_both_create(db: Db) -> None:
         else:
             outcomes.append("created")
 
-    in_threads(create, 2)
+    run_in_threads(create, 2)
     assert sorted(outcomes) == ["contention", "created"]
 
 
-def in_threads(work: Callable[[], None], count: int) -> None:
+def run_in_threads(work: Callable[[], None], count: int) -> None:
     errors: list[BaseException] = []
 
     def guard() -> None:
         try:
             work()
-        except BaseException as error:  # noqa: BLE001 - shown by the test
+        except BaseException as error:  # noqa: BLE001 - the test compares them
             errors.append(error)
 
     threads = [threading.Thread(target=guard) for _ in range(count)]

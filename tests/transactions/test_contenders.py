@@ -1,4 +1,4 @@
-"""A crowd that wants one item: with the defaults each of a hundred gets through, and who waits for what."""
+"""Many transactions contend for one item: with the default options each of a hundred succeeds, and they take turns."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from holdall.errors import ContentionError, TransactionFailedError, TransactionT
 
 CROWD = 100
 STORES = ["memory", "file", "ministack"]
-"""Each with threads or with tasks; under torture with both."""
+"""A normal run uses each store with threads or with tasks; torture with both."""
 
 
 @contextmanager
 def open_stock(store: str, directory: Path) -> Iterator[Database]:
-    """A database with as many bags of coffee as there are contenders."""
+    """Open a database with one bag of coffee for each contender."""
     url, credentials, settings = store_address(store, str(directory))
     with Database(url, credentials=credentials, **settings) as db:
         with db.transaction() as tx:
@@ -38,11 +38,11 @@ def open_stock(store: str, directory: Path) -> Iterator[Database]:
         yield db
 
 
-# --- crowds ---------------------------------------------------------------------------------------------
+# --- many contenders --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("store", STORES if TORTURE else STORES[::2])
-def test_each_of_a_hundred_tasks_gets_through(store: str, tmp_path: Path) -> None:
+def test_each_of_a_hundred_tasks_succeeds(store: str, tmp_path: Path) -> None:
     async def take_one(tx: AsyncTransaction) -> None:
         (await tx.get_one(Stock, "coffee")).bags -= 1
 
@@ -56,14 +56,14 @@ def test_each_of_a_hundred_tasks_gets_through(store: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("store", STORES if TORTURE else STORES[1:2])
-def test_each_of_a_hundred_threads_gets_through(store: str, tmp_path: Path) -> None:
+def test_each_of_a_hundred_threads_succeeds(store: str, tmp_path: Path) -> None:
     with open_stock(store, tmp_path) as db:
         assert collect_refusals(db, CROWD) == []
         assert db.get_one(Stock, "coffee").bags == 0
         assert db._shared.turns.is_empty
 
 
-def test_each_of_25_threads_in_four_processes_gets_through(tmp_path: Path) -> None:
+def test_each_of_25_threads_in_four_processes_succeeds(tmp_path: Path) -> None:
     with open_stock("file", tmp_path) as db:
         url = store_address("file", str(tmp_path))[0]
         with ExitStack() as stack:
@@ -77,15 +77,15 @@ def test_each_of_25_threads_in_four_processes_gets_through(tmp_path: Path) -> No
         assert db.get_one(Stock, "coffee").bags == 0
 
 
-# --- turns ----------------------------------------------------------------------------------------------
+# --- turns ------------------------------------------------------------------------------------------------
 
 
-class WatchedPort(TimedPort):
-    """Keeps what turns were asked for."""
+class RecordingPort(TimedPort):
+    """Records which turns were requested."""
 
     def __init__(self, port: Port, clock: Clock) -> None:
         super().__init__(port, clock)
-        self.asked: list[frozenset[str]] = []
+        self.requested: list[frozenset[str]] = []
 
     @property
     def turns(self) -> Turns:
@@ -93,33 +93,33 @@ class WatchedPort(TimedPort):
         return turns
 
     async def take_turn(self, names: frozenset[str], since: datetime, seconds: float) -> Any:
-        self.asked.append(names)
+        self.requested.append(names)
         return await self._port.take_turn(names, since, seconds)
 
 
-def watch(db: Db) -> WatchedPort:
-    port = WatchedPort(AwaitingPort(db.recorder), db.clock)
+def use_recording_port(db: Db) -> RecordingPort:
+    port = RecordingPort(AwaitingPort(db.recorder), db.clock)
     db._context = replace(db._context, port=cast("Port", port))
     return port
 
 
 @awaiting
-async def test_a_first_attempt_waits_for_nobody(db: Db) -> None:
+async def test_a_first_attempt_does_not_wait_for_a_turn(db: Db) -> None:
     await arrange(db, Order(id="a"))
-    port = watch(db)
+    port = use_recording_port(db)
     port.turns.join(frozenset({"Order(id='a')"}), db.clock.now(), lambda: None)
 
     async def take_one(tx: AsyncTransaction) -> None:
         (await tx.get_one(Order, "a")).quantity -= 1
 
     await db.run(take_one)
-    assert port.asked == []
+    assert port.requested == []
 
 
 @awaiting
-async def test_the_turn_is_for_what_differed_and_passes_on_before_the_handlers(db: Db) -> None:
+async def test_a_turn_is_for_the_items_that_differed_and_ends_before_the_handlers(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
-    port = watch(db)
+    port = use_recording_port(db)
     attempts: list[int] = []
     waiting: list[bool] = []
 
@@ -134,17 +134,18 @@ async def test_the_turn_is_for_what_differed_and_passes_on_before_the_handlers(d
         tx.after_commit(lambda: waiting.append(port.turns.is_empty))
 
     await db.run(take_one)
-    assert port.asked == [{"Order(id='b')"}]  # and was kept when the second attempt failed as the first
+    # one request: the second attempt failed for the same reason as the first, and kept its turn
+    assert port.requested == [{"Order(id='b')"}]
     assert waiting == [True, False, False, True]
 
 
 @awaiting
-async def test_a_run_inside_of_a_turn_does_not_wait_for_it(db: Db) -> None:
+async def test_a_nested_run_inside_a_turn_does_not_wait_for_it(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=0))
-    port = watch(db)
+    port = use_recording_port(db)
     tried: dict[str, int] = {"outer": 0, "inner": 0}
 
-    async def run_disturbed(tx: AsyncTransaction, name: str) -> None:
+    async def increment_with_contention(tx: AsyncTransaction, name: str) -> None:
         tried[name] += 1
         order = await tx.get_one(Order, "a")
         if tried[name] == 1:
@@ -152,51 +153,51 @@ async def test_a_run_inside_of_a_turn_does_not_wait_for_it(db: Db) -> None:
         order.quantity += 1
 
     async def outer(tx: AsyncTransaction) -> None:
-        await run_disturbed(tx, "outer")
+        await increment_with_contention(tx, "outer")
         if tried["outer"] == 2:
-            await db.run(run_disturbed, "inner")
+            await db.run(increment_with_contention, "inner")
 
     await db.run(outer)
     assert tried == {"outer": 3, "inner": 2}
-    assert len(port.asked) == 1
+    assert len(port.requested) == 1
     assert port.turns.is_empty
 
 
 @awaiting
-async def test_a_turn_that_comes_after_the_timeout_is_too_late(db: Db) -> None:
+async def test_a_turn_after_the_timeout_is_not_used(db: Db) -> None:
     await arrange(db, Order(id="a"))
-    port = watch(db)
-    under_way: list[Turn] = []
+    port = use_recording_port(db)
+    other_turns: list[Turn] = []
     failed: list[Exception] = []
 
     async def take_one(tx: AsyncTransaction) -> None:
         order = await tx.get_one(Order, "a")
         tx.after_failure(failed.append)
         await meanwhile(db, order.key, quantity=7)
-        under_way.append(port.turns.join(frozenset({"Order(id='a')"}), db.clock.now(), lambda: None))
+        other_turns.append(port.turns.join(frozenset({"Order(id='a')"}), db.clock.now(), lambda: None))
         order.quantity -= 1
 
-    waits = port.take_turn
+    take_turn = port.take_turn
 
     async def let_time_pass(names: frozenset[str], since: datetime, seconds: float) -> Any:
         assert seconds == pytest.approx(1 - 0.0125)
         db.clock.forward(1)
-        return await waits(names, since, 0.0)
+        return await take_turn(names, since, 0.0)
 
     port.take_turn = let_time_pass  # type: ignore[method-assign]
     with pytest.raises(TransactionTimeoutError) as caught:
         await db.run(take_one, timeout=1)
-    assert caught.value.attempts == len(under_way) == 1
+    assert caught.value.attempts == len(other_turns) == 1
     assert failed == [caught.value]
-    under_way[0].end()
+    other_turns[0].end()
     assert port.turns.is_empty
 
 
-# --- enough ---------------------------------------------------------------------------------------------
+# --- the end of retries -----------------------------------------------------------------------------------
 
 
 @in_memory
-async def test_contention_without_end_is_given_up_after_half_a_minute(db: Db) -> None:
+async def test_endless_contention_fails_after_half_a_minute(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=0))
     start = db.clock.now()
     begun: list[float] = []
@@ -216,7 +217,7 @@ async def test_contention_without_end_is_given_up_after_half_a_minute(db: Db) ->
 
 
 @in_memory
-async def test_a_blind_write_that_is_refused_has_three_retries_as_it_will_see_nothing_new(db: Db) -> None:
+async def test_a_blind_write_has_three_retries_because_it_reads_nothing_new(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=5))
     attempts: list[int] = []
 

@@ -1,8 +1,8 @@
-"""What Holdall stores besides the fields is right after every kind of write, in every layout.
+"""The attributes that Holdall stores besides the fields are right after every kind of write, in every layout.
 
-A random life of a few items, with all kinds of writes. After each write, the table is compared with one in which the
-same values were created at once: key, index attributes, expiry, type, times and version. Then every index is asked for
-what a list in Python has, and every unique value for its item.
+Random sequences of writes of all kinds change a few items. After each write, the table is compared with one in which
+the same values were created at once: keys, index attributes, expiry, type and times. Then queries of every index are
+compared with lists in Python, and every unique value is looked up.
 """
 
 from __future__ import annotations
@@ -134,13 +134,13 @@ class Reckoned(
 MODELS: list[type[Any]] = [Special, Gathered, Unique, Own, Plain, Versioned, Templated, Reckoned]
 
 
-class Life:
-    """A database, and what it should hold: the values of each item by its key."""
+class Scenario:
+    """A database and its expected content: the values of each item by its key."""
 
     def __init__(self, db: Db, model: type[Any]) -> None:
         self.db = db
         self.model = model
-        self.truth: dict[tuple[str, int], dict[str, Any]] = {}
+        self.expected: dict[tuple[str, int], dict[str, Any]] = {}
         kept = ("id", "no", "created", "updated", "version", "band")
         self.plain = [name for name in model._fields if name not in kept]
 
@@ -148,36 +148,36 @@ class Life:
         return self.model.key(id=place[0], no=place[1])
 
     def values(self, change: Mapping[str, Any]) -> dict[str, Any]:
-        """All values of a new item."""
+        """Return all values of a new item."""
         fresh = {"kind": "a", "rank": 0, "count": 0, "tags": set(), "words": []}
-        return {**dict.fromkeys(self.plain), **fresh, **self.fit(change)}
+        return {**dict.fromkeys(self.plain), **fresh, **self.select_fields(change)}
 
-    def fit(self, change: Mapping[str, Any]) -> dict[str, Any]:
-        """The part of a change that the model has fields for."""
+    def select_fields(self, change: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the part of a change for which the model has fields."""
         return {name: value for name, value in change.items() if name in self.plain}
 
     def is_taken(self, place: tuple[str, int], change: Mapping[str, Any]) -> bool:
         """Whether another item has the unique value."""
         code = change.get("code") if "code" in self.plain else None
         return code is not None and any(
-            each["code"] == code for key, each in self.truth.items() if key != place
+            each["code"] == code for key, each in self.expected.items() if key != place
         )
 
-    def stores(self, place: tuple[str, int], values: Mapping[str, Any], *, anew: bool = False) -> None:
-        """Note that a write has succeeded."""
+    def record_write(self, place: tuple[str, int], values: Mapping[str, Any], *, anew: bool = False) -> None:
+        """Record a successful write."""
         now = self.db.clock.now()
-        old = {} if anew else self.truth.get(place, {})
-        self.truth[place] = {"created": now, **old, **values, "updated": now}
+        old = {} if anew else self.expected.get(place, {})
+        self.expected[place] = {"created": now, **old, **values, "updated": now}
         if self.model is Versioned:
-            self.truth[place]["version"] = old.get("version", 0) + 1
+            self.expected[place]["version"] = old.get("version", 0) + 1
 
-    def changes(self, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-        """Note that fields were changed, if one of them is different now."""
-        if any(self.truth[place][name] != value for name, value in change.items()):
-            self.stores(place, change)
+    def record_change(self, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+        """Record a change of fields, unless all have these values already."""
+        if any(self.expected[place][name] != value for name, value in change.items()):
+            self.record_write(place, change)
 
 
-Write = Callable[[Life, tuple[str, int], Mapping[str, Any]], Awaitable[None]]
+Write = Callable[[Scenario, tuple[str, int], Mapping[str, Any]], Awaitable[None]]
 WRITES: dict[str, Write] = {}
 
 
@@ -187,81 +187,81 @@ def write(function: Write) -> Write:
 
 
 @write
-async def create(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    item = life.model(id=place[0], no=place[1], **life.fit(change))
-    if life.is_taken(place, change):
+async def create(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    item = scenario.model(id=place[0], no=place[1], **scenario.select_fields(change))
+    if scenario.is_taken(place, change):
         with pytest.raises((UniqueViolationError, TransactionErrors)):
-            await life.db.create(item)
-    elif place in life.truth:
+            await scenario.db.create(item)
+    elif place in scenario.expected:
         with pytest.raises(ModelAlreadyExistsError):
-            await life.db.create(item)
+            await scenario.db.create(item)
     else:
-        await life.db.create(item)
-        life.stores(place, life.values(change))
+        await scenario.db.create(item)
+        scenario.record_write(place, scenario.values(change))
 
 
 @write
-async def put(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    """A unique value or a version is read first; the time of creation then stays."""
-    is_read = life.model in (Unique, Versioned)
-    count = life.truth.get(place, {}).get("count", 0) + 1
+async def put(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    """``put`` first reads items with a unique value or a version, and then keeps their time of creation."""
+    is_read = scenario.model in (Unique, Versioned)
+    count = scenario.expected.get(place, {}).get("count", 0) + 1
     change = {**change, "count": count}
-    item = life.model(id=place[0], no=place[1], **life.fit(change))
-    if life.is_taken(place, change):
+    item = scenario.model(id=place[0], no=place[1], **scenario.select_fields(change))
+    if scenario.is_taken(place, change):
         with pytest.raises(UniqueViolationError):
-            await life.db.put(item)
+            await scenario.db.put(item)
         return
-    await life.db.put(item)
-    life.stores(place, life.values(change), anew=not is_read)
+    await scenario.db.put(item)
+    scenario.record_write(place, scenario.values(change), anew=not is_read)
 
 
 @write
-async def create_or_put(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+async def create_or_put(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
     expected: dict[str, Any] = {"id": place[0], "no": place[1]}
-    if life.model is Unique:
+    if scenario.model is Unique:
         return
-    if life.model is Versioned:
-        expected["version"] = life.truth.get(place, {}).get("version", 0)
-    async with life.db.transaction() as tx:
-        tx.create_or_put(life.model, expected, life.fit(change))
-    version = life.truth.get(place, {}).get("version", 0)
-    life.stores(place, life.values(change), anew=True)
-    if life.model is Versioned:
-        life.truth[place]["version"] = version + 1
+    if scenario.model is Versioned:
+        expected["version"] = scenario.expected.get(place, {}).get("version", 0)
+    async with scenario.db.transaction() as tx:
+        tx.create_or_put(scenario.model, expected, scenario.select_fields(change))
+    version = scenario.expected.get(place, {}).get("version", 0)
+    scenario.record_write(place, scenario.values(change), anew=True)
+    if scenario.model is Versioned:
+        scenario.expected[place]["version"] = version + 1
 
 
 @write
-async def assign_fields(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    if place not in life.truth or life.is_taken(place, change):
+async def assign_fields(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    if place not in scenario.expected or scenario.is_taken(place, change):
         return
-    async with life.db.transaction() as tx:
-        item = await tx.get_one(life.key(place))
-        for name, value in life.fit(change).items():
+    async with scenario.db.transaction() as tx:
+        item = await tx.get_one(scenario.key(place))
+        for name, value in scenario.select_fields(change).items():
             setattr(item, name, value)
-    life.changes(place, life.fit(change))
+    scenario.record_change(place, scenario.select_fields(change))
 
 
 @write
-async def assign_mapping(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    if place not in life.truth or life.is_taken(place, change):
+async def assign_mapping(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    if place not in scenario.expected or scenario.is_taken(place, change):
         return
-    await life.db.update(life.key(place), **life.fit(change))
-    life.changes(place, life.fit(change))
+    await scenario.db.update(scenario.key(place), **scenario.select_fields(change))
+    scenario.record_change(place, scenario.select_fields(change))
 
 
 @write
-async def change_members(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    """On an item that was read, but without locks; the counter, the set and the list are in no index."""
-    if place not in life.truth:
+async def change_members(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    """Change fields of an item that was read, without locks; the counter, the set and the list are not in an index."""
+    if place not in scenario.expected:
         return
-    async with life.db.transaction() as tx:
-        item = await tx.get_one(life.key(place))
+    async with scenario.db.transaction() as tx:
+        item = await tx.get_one(scenario.key(place))
         item.field("count").increment_by(2)
         item.field("tags").add("new")
         item.field("words").append("new")
         item.field("rank").increment_by(1)
-    old = life.truth[place]
-    life.stores(
+    old = scenario.expected[place]
+    scenario.record_write(
         place,
         {
             "count": old["count"] + 2,
@@ -273,30 +273,34 @@ async def change_members(life: Life, place: tuple[str, int], change: Mapping[str
 
 
 @write
-async def update_blindly(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    if place not in life.truth or life.is_taken(place, change) or not life.fit(change):
+async def update_blindly(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    if (
+        place not in scenario.expected
+        or scenario.is_taken(place, change)
+        or not scenario.select_fields(change)
+    ):
         return
-    old = {name: value for name, value in life.truth[place].items() if name in life.plain}
-    async with life.db.transaction() as tx:
+    old = {name: value for name, value in scenario.expected[place].items() if name in scenario.plain}
+    async with scenario.db.transaction() as tx:
         expected = {"id": place[0], "no": place[1], **old}
-        tx.update(life.model, expected, life.fit(change))
-    life.changes(place, life.fit(change))
+        tx.update(scenario.model, expected, scenario.select_fields(change))
+    scenario.record_change(place, scenario.select_fields(change))
 
 
 @write
-async def update_fields(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    if place not in life.truth:
+async def update_fields(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    if place not in scenario.expected:
         return
-    model, old = life.model, life.truth[place]
-    await life.db.update(
-        life.key(place),
+    model, old = scenario.model, scenario.expected[place]
+    await scenario.db.update(
+        scenario.key(place),
         col(model.count).increment_by(1),
         col(model.tags).add("a", "b"),
         col(model.words).append("end"),
         col(model.note).remove(),
         where=col(model.rank) == old["rank"],
     )
-    life.stores(
+    scenario.record_write(
         place,
         {
             "count": old["count"] + 1,
@@ -308,173 +312,179 @@ async def update_fields(life: Life, place: tuple[str, int], change: Mapping[str,
 
 
 @write
-async def update_index_fields(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    """Blindly, too: the condition names the other fields of the indexes."""
-    if place not in life.truth or "rank" not in change:
+async def update_index_fields(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    """Change a field of an index blindly; the condition names the other fields of the indexes."""
+    if place not in scenario.expected or "rank" not in change:
         return
-    model, old = life.model, life.truth[place]
+    model, old = scenario.model, scenario.expected[place]
     known = (col(model.kind) == old["kind"]) & (col(model.rank) == old["rank"])
     known &= (col(model.tag) == old["tag"]) & (col(model.note) == old["note"])
-    await life.db.update(life.key(place), col(model.rank).set(change["rank"]), where=known)
-    life.changes(place, {"rank": change["rank"]})
+    await scenario.db.update(scenario.key(place), col(model.rank).set(change["rank"]), where=known)
+    scenario.record_change(place, {"rank": change["rank"]})
 
 
 @write
-async def update_unique_value(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    """Blindly, too: the condition names the old value, which is released."""
-    if place not in life.truth or life.model is not Unique or life.is_taken(place, change):
+async def update_unique_value(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    """Change a unique value blindly; the condition names the old value, which is released."""
+    if place not in scenario.expected or scenario.model is not Unique or scenario.is_taken(place, change):
         return
-    code, known = change.get("code"), col(Unique.code) == life.truth[place]["code"]
-    await life.db.update(life.key(place), col(Unique.code).set(code), where=known)
-    life.changes(place, {"code": code})
+    code, known = change.get("code"), col(Unique.code) == scenario.expected[place]["code"]
+    await scenario.db.update(scenario.key(place), col(Unique.code).set(code), where=known)
+    scenario.record_change(place, {"code": code})
 
 
 @write
-async def discard_members(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    left = life.truth.get(place, {}).get("tags", set()) - {"a", "u"}
+async def discard_members(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    left = scenario.expected.get(place, {}).get("tags", set()) - {"a", "u"}
     if not left:
         return
-    await life.db.update(life.key(place), col(life.model.tags).discard("a", "u"))
-    life.stores(place, {"tags": left})
+    await scenario.db.update(scenario.key(place), col(scenario.model.tags).discard("a", "u"))
+    scenario.record_write(place, {"tags": left})
 
 
 @write
-async def update_or_create(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    if life.is_taken(place, change):
+async def update_or_create(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    if scenario.is_taken(place, change):
         return
-    given = life.fit(change) if place not in life.truth else {}
+    given = scenario.select_fields(change) if place not in scenario.expected else {}
     given = {name: value for name, value in given.items() if name != "count"}
-    await life.db.update(
-        life.key(place), col(life.model.count).increment_by(5), create_if_missing=given or True
+    await scenario.db.update(
+        scenario.key(place), col(scenario.model.count).increment_by(5), create_if_missing=given or True
     )
-    if place in life.truth:
-        life.stores(place, {"count": life.truth[place]["count"] + 5})
+    if place in scenario.expected:
+        scenario.record_write(place, {"count": scenario.expected[place]["count"] + 5})
     else:
-        life.stores(place, life.values({**given, "count": 5}))
+        scenario.record_write(place, scenario.values({**given, "count": 5}))
 
 
 @write
-async def delete(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    await life.db.delete(life.key(place))
-    life.truth.pop(place, None)
+async def delete(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    await scenario.db.delete(scenario.key(place))
+    scenario.expected.pop(place, None)
 
 
 @write
-async def delete_what_was_read(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    async with life.db.transaction() as tx:
-        item = await tx.get(life.key(place))
+async def delete_loaded_item(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    async with scenario.db.transaction() as tx:
+        item = await tx.get(scenario.key(place))
         if item is not None:
             tx.delete(item)
-    life.truth.pop(place, None)
+    scenario.expected.pop(place, None)
 
 
 @write
-async def write_in_batches(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    if life.model in (Unique, Versioned):
+async def write_in_batches(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    if scenario.model in (Unique, Versioned):
         return
     other = PLACES[0] if place != PLACES[0] else PLACES[1]
-    async with life.db.bulk(life.model) as bulk:
-        await bulk.put(life.model(id=place[0], no=place[1], **life.fit(change)))
-        await bulk.delete(life.key(other))
-    life.stores(place, life.values(change), anew=True)
-    life.truth.pop(other, None)
+    async with scenario.db.bulk(scenario.model) as bulk:
+        await bulk.put(scenario.model(id=place[0], no=place[1], **scenario.select_fields(change)))
+        await bulk.delete(scenario.key(other))
+    scenario.record_write(place, scenario.values(change), anew=True)
+    scenario.expected.pop(other, None)
 
 
 @write
-async def update_what_a_query_finds(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+async def update_all_by_values(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
     new = {name: change[name] for name in ("kind", "tag", "note") if name in change}
     if not new:
         return
-    await life.db.update_all(life.model, new, index="by_kind", kind="b")
-    for found, old in [*life.truth.items()]:
+    await scenario.db.update_all(scenario.model, new, index="by_kind", kind="b")
+    for found, old in [*scenario.expected.items()]:
         if old["kind"] == "b":
-            life.changes(found, new)
+            scenario.record_change(found, new)
 
 
 @write
-async def update_all_by_a_function(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    def rise(item: Any) -> None:
+async def update_all_by_a_function(
+    scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]
+) -> None:
+    def increase_rank(item: Any) -> None:
         item.rank += 1
 
-    await life.db.update_all(life.model, rise, scan=True, where=col(life.model.rank) < 3)
-    for found, old in [*life.truth.items()]:
+    await scenario.db.update_all(scenario.model, increase_rank, scan=True, where=col(scenario.model.rank) < 3)
+    for found, old in [*scenario.expected.items()]:
         if old["rank"] < 3:
-            life.changes(found, {"rank": old["rank"] + 1})
+            scenario.record_change(found, {"rank": old["rank"] + 1})
 
 
 @write
-async def delete_what_a_query_finds(life: Life, place: tuple[str, int], change: Mapping[str, Any]) -> None:
-    await life.db.delete_all(life.model, index="by_kind", kind="c")
-    for found, old in [*life.truth.items()]:
-        if old["kind"] == "c":
-            del life.truth[found]
-
-
-@write
-async def migrate_what_an_older_program_wrote(
-    life: Life, place: tuple[str, int], change: Mapping[str, Any]
+async def delete_all_of_a_query(
+    scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]
 ) -> None:
-    """The older program did not have the indexes, so their attributes are missing, or those of other values."""
-    if place in life.truth:
-        stored = dict(await life.db.raw(life.key(place)) or {})
-        made_up = {name for each in life.model._schema.derived for name in each.attributes(life.truth[place])}
+    await scenario.db.delete_all(scenario.model, index="by_kind", kind="c")
+    for found, old in [*scenario.expected.items()]:
+        if old["kind"] == "c":
+            del scenario.expected[found]
+
+
+@write
+async def migrate_old_item(scenario: Scenario, place: tuple[str, int], change: Mapping[str, Any]) -> None:
+    """An older program did not know the indexes, so their attributes are missing or outdated."""
+    if place in scenario.expected:
+        stored = dict(await scenario.db.raw(scenario.key(place)) or {})
+        made_up = {
+            name
+            for each in scenario.model._schema.derived
+            for name in each.attributes(scenario.expected[place])
+        }
         for name in made_up & stored.keys():
             if change.get("kind") == "a":
                 del stored[name]
             elif name != "_ttl" and "S" in stored[name]:
                 stored[name] = {"S": "stale"}
-        if life.model is Special:
+        if scenario.model is Special:
             del stored["_v"]
-            stored["words"] = {"S": " ".join(life.truth[place]["words"])}
+            stored["words"] = {"S": " ".join(scenario.expected[place]["words"])}
             stored["grade"] = stored.pop("rank")
-        await life.db.send(PutItem(life.db.table_of(life.model), stored))
-    if place in life.truth and change.get("kind") == "c":  # a write converts the item, too
-        await life.db.update(life.key(place), kind="c", rank=life.truth[place]["rank"])
-        life.changes(place, {"kind": "c"})
-    await life.db.migrate(life.model)
+        await scenario.db.send(PutItem(scenario.db.table_of(scenario.model), stored))
+    if place in scenario.expected and change.get("kind") == "c":  # a write also converts the item
+        await scenario.db.update(scenario.key(place), kind="c", rank=scenario.expected[place]["rank"])
+        scenario.record_change(place, {"kind": "c"})
+    await scenario.db.migrate(scenario.model)
 
 
-# --- what should be there ---------------------------------------------------------------------------------
+# --- the expected content ---------------------------------------------------------------------------------
 
 
 async def scan(db: Db, model: type[Any]) -> list[dict[str, Any]]:
-    await db.get(model, id="nobody", no=0)  # makes the table
+    await db.get(model, id="any", no=0)  # creates the table
     page = await db.send(Scan(db.table_of(model), consistent=True))
     found = []
     for item in page.items:
         if item.get("pk", {}).get("S", "").startswith("holdall#"):
-            continue  # where a run was
+            continue  # the position of a run
         kept = {name: value for name, value in item.items() if name not in ("_w", "version")}
         if not any(kept.get("tags", {}).values()):
-            kept.pop("tags", None)  # an empty set is stored as an empty list, or by its absence
+            kept.pop("tags", None)  # an empty set is stored as an empty list or not at all
         found.append({name: set(value["SS"]) if "SS" in value else value for name, value in kept.items()})
     return sorted(found, key=repr)
 
 
-async def check(life: Life, way: Way) -> None:
-    db, model = life.db, life.model
+async def check_scenario(scenario: Scenario, way: Way) -> None:
+    db, model = scenario.db, scenario.model
     with open_database(way) as other:
-        for place, values in life.truth.items():
+        for place, values in scenario.expected.items():
             other.clock.set(values["updated"].timestamp())
             given = {name: value for name, value in values.items() if name not in ("updated", "version")}
             await other.create(model(id=place[0], no=place[1], **given))
         assert await scan(db, model) == await scan(other, model)
-    for place, values in life.truth.items():
-        item = await db.get_one(life.key(place))
+    for place, values in scenario.expected.items():
+        item = await db.get_one(scenario.key(place))
         assert {name: getattr(item, name) for name in values} == values
-    await check_indexes(life)
+    await check_indexes(scenario)
     if model is Unique:
         for code in ("p", "q"):
             owner = await db.get_by(model, code=code)
-            owners = [place for place, values in life.truth.items() if values["code"] == code]
+            owners = [place for place, values in scenario.expected.items() if values["code"] == code]
             assert ([] if owner is None else [(owner.id, owner.no)]) == owners
 
 
-async def check_indexes(life: Life) -> None:
-    for index in life.model._schema.indexes.values():
+async def check_indexes(scenario: Scenario) -> None:
+    for index in scenario.model._schema.indexes.values():
         names = [part.name for part in index.key]
         listed: dict[tuple[Any, ...], list[tuple[str, int]]] = {}
-        for place, values in life.truth.items():
+        for place, values in scenario.expected.items():
             band = None if values["kind"] == "c" else f"{values['kind']}{values['rank'] // 6}"
             all_values = {"id": place[0], "no": place[1], "band": band, **values}
             if all(all_values[part.name] is not None for part in index.components):
@@ -486,15 +496,17 @@ async def check_indexes(life: Life) -> None:
         for name in names:
             combinations = [(*each, value) for each in combinations for value in kinds[name]]
         for partition in combinations:
-            query = life.db.query(life.model, index=index.name, **dict(zip(names, partition, strict=True)))
+            query = scenario.db.query(
+                scenario.model, index=index.name, **dict(zip(names, partition, strict=True))
+            )
             rows = [(row.id, row.no) async for row in query]
             assert sorted(rows) == sorted(listed.get(partition, []))
-            ranks = [life.truth[row]["rank"] for row in rows]
+            ranks = [scenario.expected[row]["rank"] for row in rows]
             if index.sort_key[0].name == "rank":
                 assert ranks == sorted(ranks)
 
 
-some_changes = st.fixed_dictionaries(
+CHANGES = st.fixed_dictionaries(
     {},
     optional={
         "kind": st.sampled_from("abc"),
@@ -506,7 +518,7 @@ some_changes = st.fixed_dictionaries(
         "code": st.sampled_from([None, "p", "q"]),
     },
 )
-some_writes = st.tuples(st.sampled_from(sorted(WRITES)), st.sampled_from(PLACES), some_changes)
+STEPS = st.tuples(st.sampled_from(sorted(WRITES)), st.sampled_from(PLACES), CHANGES)
 
 
 @pytest.mark.parametrize(
@@ -515,19 +527,19 @@ some_writes = st.tuples(st.sampled_from(sorted(WRITES)), st.sampled_from(PLACES)
     ids=lambda each: each if isinstance(each, str) else each.__name__,
 )
 @settings(max_examples=400 if TORTURE else 8)
-@given(steps=st.lists(some_writes, min_size=3, max_size=9))
-def test_everything_stored_follows_from_the_values(
+@given(steps=st.lists(STEPS, min_size=3, max_size=9))
+def test_derived_attributes_match_the_values_after_every_write(
     model: type[Any], colour: Colour, steps: list[Any]
 ) -> None:
     way = Way("memory", colour)
 
-    async def live(db: Db) -> None:
-        life = Life(db, model)
-        await create(life, PLACES[0], {"kind": "b", "tag": "s"})
+    async def run_steps(db: Db) -> None:
+        scenario = Scenario(db, model)
+        await create(scenario, PLACES[0], {"kind": "b", "tag": "s"})
         for name, place, change in steps:
             db.clock.forward(1)
-            await WRITES[name](life, place, change)
-            await check(life, way)
+            await WRITES[name](scenario, place, change)
+            await check_scenario(scenario, way)
 
     with open_database(way) as db:
-        finish(colour, live(db))
+        finish(colour, run_steps(db))

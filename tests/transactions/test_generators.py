@@ -1,4 +1,4 @@
-"""Generators in place of functions: each place that calls the user's code refuses them, and nothing is written."""
+"""Generators instead of functions: everything that calls the application's code refuses them and writes nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ GENERATORS = {
 each_generator = pytest.mark.parametrize("function", GENERATORS.values(), ids=list(GENERATORS))
 
 
-# --- handed over ----------------------------------------------------------------------------------------
+# --- generator functions as arguments ---------------------------------------------------------------------
 
 
 @each_generator
@@ -84,14 +84,14 @@ def test_a_generator_function_cannot_be_a_hook_of_a_model() -> None:
 
 
 @each_generator
-def test_a_generator_function_cannot_hear_of_events(function: Any) -> None:
+def test_a_generator_function_cannot_be_an_event_handler(function: Any) -> None:
     before = dict(declared_jobs())
     with pytest.raises(JobDefinitionError, match="is a generator function"):
-        on("published", name="hears-nothing")(function)
+        on("published", name="never-called")(function)
     assert declared_jobs() == before
 
 
-# --- returned -------------------------------------------------------------------------------------------
+# --- generators as results --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("function", [yield_plainly, yield_asynchronously], ids=["plain", "async"])
@@ -127,7 +127,7 @@ async def test_a_hook_that_returns_a_generator_is_refused_before_the_commit(db: 
 
 
 @in_memory
-async def test_a_handler_that_returns_a_generator_has_failed(db: Db) -> None:
+async def test_a_handler_that_returns_a_generator_is_reported_as_failed(db: Db) -> None:
     with expect_failure(AfterCommitError) as caught:
         async with db.transaction() as tx:
             tx.create(Order, id="a")
@@ -137,7 +137,7 @@ async def test_a_handler_that_returns_a_generator_has_failed(db: Db) -> None:
 
 
 @in_memory
-async def test_other_results_are_handed_on(db: Db) -> None:
+async def test_run_returns_other_iterators_unchanged(db: Db) -> None:
     await arrange(db, Order(id="a"))
 
     async def body(tx: AsyncTransaction) -> Any:

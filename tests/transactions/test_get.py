@@ -1,4 +1,4 @@
-"""Getting items: how they are addressed, what is sent, and that there is one instance of each."""
+"""Getting items: how they are addressed, what is sent, and that a transaction has one instance of each."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Number(Model):
 
 
 @everywhere
-async def test_an_item_is_addressed_by_value_by_components_by_mapping_or_by_key(db: Db) -> None:
+async def test_an_item_can_be_addressed_by_value_by_components_by_a_mapping_or_by_key(db: Db) -> None:
     await arrange(db, Order(id="a"), Line(order="a", number=1, text="one"))
     async with db.transaction() as tx:
         assert (await tx.get_one(Order, "a")).id == "a"
@@ -57,7 +57,7 @@ async def test_an_item_is_addressed_by_value_by_components_by_mapping_or_by_key(
 
 
 @everywhere
-async def test_a_missing_item_is_none_or_with_get_one_an_error(db: Db) -> None:
+async def test_get_returns_none_for_a_missing_item_and_get_one_raises_an_error(db: Db) -> None:
     assert await db.get(Order, "a") is None
     with pytest.raises(RecordNotFound, match=r"there is no Order\(id='a'\)"):
         await db.get_one(Order, "a")
@@ -68,7 +68,7 @@ async def test_a_missing_item_is_none_or_with_get_one_an_error(db: Db) -> None:
 
 
 @in_memory
-async def test_a_read_may_be_allowed_to_be_out_of_date(db: Db) -> None:
+async def test_a_read_can_be_eventually_consistent(db: Db) -> None:
     await db.get(Order, "a", consistent=False)
     async with db.transaction() as tx:
         await tx.get(Order.key("b"), consistent=False)
@@ -76,7 +76,7 @@ async def test_a_read_may_be_allowed_to_be_out_of_date(db: Db) -> None:
 
 
 @in_memory_with_stale_reads
-async def test_after_contention_reads_are_consistent_whatever_they_ask_for(db: Db) -> None:
+async def test_after_contention_reads_are_consistent_even_with_consistent_false(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1))
     await meanwhile(db, Order.key("a"), quantity=5)
     db.forget()
@@ -104,7 +104,7 @@ async def test_falsy_keys_are_keys(db: Db) -> None:
 
 
 @everywhere
-async def test_keys_are_not_mixed_up_where_their_texts_meet(db: Db) -> None:
+async def test_keys_with_similar_encodings_are_not_confused(db: Db) -> None:
     await arrange(db, Pair(a="x", b="yz", n=1), Pair(a="xy", b="z", n=2), Pair(a="x#y", b="z", n=3))
     async with db.transaction() as tx:
         first = await tx.get_one(Pair, a="x", b="yz")
@@ -117,7 +117,7 @@ async def test_keys_are_not_mixed_up_where_their_texts_meet(db: Db) -> None:
 
 @in_memory
 @pytest.mark.parametrize(
-    ("ask", "error"),
+    ("get", "error"),
     [
         (lambda tx: tx.get(Order), InvalidFieldError),
         (lambda tx: tx.get(Order, 5), InvalidFieldError),
@@ -140,12 +140,12 @@ async def test_keys_are_not_mixed_up_where_their_texts_meet(db: Db) -> None:
         (lambda tx: tx.get_all(["a"]), InvalidOptionsError),
     ],
 )
-async def test_a_wrong_address_is_refused_before_anything_is_sent(
-    db: Db, ask: Callable[[Any], Any], error: type[Exception]
+async def test_an_invalid_address_is_refused_before_anything_is_sent(
+    db: Db, get: Callable[[Any], Any], error: type[Exception]
 ) -> None:
     async with db.transaction() as tx:
         with pytest.raises(error):
-            await ask(tx)
+            await get(tx)
     assert db.list_sent() == []
 
 
@@ -153,7 +153,7 @@ async def test_a_wrong_address_is_refused_before_anything_is_sent(
 
 
 @everywhere
-async def test_get_all_is_one_transact_get_in_the_order_asked(db: Db) -> None:
+async def test_get_all_sends_one_transact_get_and_keeps_the_order(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"), Line(order="a", number=1))
     keys = [Order.key("b"), Line.key(order="a", number=1), Order.key("x"), Order.key("a")]
     for reader in (db, db.transaction()):
@@ -164,7 +164,7 @@ async def test_get_all_is_one_transact_get_in_the_order_asked(db: Db) -> None:
 
 
 @everywhere
-async def test_get_all_is_one_batch_when_it_need_not_be_consistent(db: Db) -> None:
+async def test_get_all_sends_one_batch_if_it_need_not_be_consistent(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     found = await db.get_all([Order.key("b"), Order.key("x"), Order.key("a")], consistent=False)
     assert [item and item.id for item in found] == ["b", None, "a"]
@@ -180,13 +180,13 @@ async def test_get_all_refuses_duplicates_before_anything_is_sent(db: Db) -> Non
 
 
 @in_memory
-async def test_get_all_of_nothing_is_nothing(db: Db) -> None:
+async def test_get_all_of_no_keys_sends_nothing(db: Db) -> None:
     assert await db.get_all([]) == []
     assert db.list_sent() == []
 
 
 @in_memory
-async def test_get_all_asks_only_for_what_the_transaction_does_not_have(db: Db) -> None:
+async def test_get_all_requests_only_items_that_the_transaction_does_not_have(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction() as tx:
         first = await tx.get(Order, "a")
@@ -202,7 +202,7 @@ async def test_get_all_asks_only_for_what_the_transaction_does_not_have(db: Db) 
 
 
 @in_memory
-async def test_many_inconsistent_reads_are_batches_of_a_hundred(db: Db) -> None:
+async def test_many_eventually_consistent_reads_are_batches_of_a_hundred(db: Db) -> None:
     await arrange(db, Order(id="249"))
     found = await db.get_all([Order.key(str(n)) for n in range(250)], consistent=False)
     assert [item.id for item in found if item] == ["249"]
@@ -217,7 +217,7 @@ async def test_many_inconsistent_reads_are_batches_of_a_hundred(db: Db) -> None:
 
 
 @everywhere
-async def test_a_second_get_gives_the_same_instance_and_sends_nothing(db: Db) -> None:
+async def test_a_second_get_returns_the_same_instance_and_sends_nothing(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
@@ -229,7 +229,7 @@ async def test_a_second_get_gives_the_same_instance_and_sends_nothing(db: Db) ->
 
 
 @in_memory
-async def test_what_was_missing_stays_missing_without_asking_again(db: Db) -> None:
+async def test_a_missing_item_stays_missing_for_the_transaction(db: Db) -> None:
     async with db.transaction() as tx:
         assert await tx.get(Order, "a") is None
         await arrange(db, Order(id="a"))
@@ -238,7 +238,7 @@ async def test_what_was_missing_stays_missing_without_asking_again(db: Db) -> No
 
 
 @everywhere
-async def test_what_was_missed_and_created_is_there_from_then_on(db: Db) -> None:
+async def test_an_item_that_was_missing_and_then_created_is_returned_by_later_gets(db: Db) -> None:
     async with db.transaction() as tx:
         assert await tx.get(Order, "a") is None
         order = tx.create(Order, id="a")
@@ -267,7 +267,7 @@ async def test_a_strict_transaction_refuses_a_second_get(db: Db) -> None:
 
 
 @in_memory
-async def test_a_strict_transaction_lets_a_missing_item_be_made(db: Db) -> None:
+async def test_a_strict_transaction_can_create_a_missing_item(db: Db) -> None:
     async with db.transaction(strict=True) as tx:
         assert await tx.get(Order, "a") is None
         order = await tx.get(Order, "a", create_if_missing=True)
@@ -290,11 +290,11 @@ async def test_an_item_that_was_written_blindly_cannot_be_read(db: Db) -> None:
                 await tx.get(Order, id)
 
 
-# --- outside of a transaction -----------------------------------------------------------------------------
+# --- outside a transaction --------------------------------------------------------------------------------
 
 
 @in_memory
-async def test_an_item_read_outside_of_a_transaction_is_frozen(db: Db) -> None:
+async def test_an_item_that_was_read_outside_a_transaction_is_frozen(db: Db) -> None:
     await arrange(db, Order(id="a"))
     order = await db.get_one(Order, "a")
     (row,) = await db.query(Order, id="a").all()
@@ -307,7 +307,7 @@ async def test_an_item_read_outside_of_a_transaction_is_frozen(db: Db) -> None:
 
 
 @everywhere
-async def test_a_query_gives_a_partition_in_the_order_of_its_sort_key(db: Db) -> None:
+async def test_a_query_returns_a_partition_in_the_order_of_its_sort_key(db: Db) -> None:
     await arrange(db, *(Line(order="a", number=n) for n in (10, 9, -1, 100, 0)), Line(order="b", number=5))
     assert [line.number async for line in db.query(Line, order="a")] == [-1, 0, 9, 10, 100]
     assert [line.number async for line in db.query(Line, order="a", reverse=True, limit=2)] == [100, 10]

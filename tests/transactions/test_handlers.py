@@ -1,4 +1,4 @@
-"""Handlers: what runs after a commit, what runs after a failure, and what happens when they fail themselves."""
+"""Handlers: which run after a commit, which run after a failure, and what happens if they fail."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fail() -> None:
 
 
 @everywhere
-async def test_handlers_run_once_in_their_order_when_the_items_are_there(db: Db) -> None:
+async def test_handlers_run_once_in_order_after_the_write(db: Db) -> None:
     await arrange(db, Order(id="a"))
     done: list[object] = []
 
@@ -46,7 +46,7 @@ async def test_handlers_run_once_in_their_order_when_the_items_are_there(db: Db)
 
 
 @everywhere
-async def test_handlers_of_an_attempt_that_did_not_commit_are_dropped(db: Db) -> None:
+async def test_handlers_of_a_failed_attempt_are_dropped(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1))
     done: list[int] = []
     attempts = []
@@ -64,7 +64,7 @@ async def test_handlers_of_an_attempt_that_did_not_commit_are_dropped(db: Db) ->
 
 
 @in_memory
-async def test_no_handler_runs_after_a_failure(db: Db) -> None:
+async def test_commit_handlers_do_not_run_after_a_failure(db: Db) -> None:
     await arrange(db, Order(id="a"))
     done: list[int] = []
     with expect_failure(ModelAlreadyExistsError):
@@ -85,7 +85,7 @@ async def test_no_handler_runs_after_a_failure(db: Db) -> None:
 
 
 @in_memory
-async def test_a_handler_can_run_a_transaction_of_its_own(db: Db) -> None:
+async def test_a_handler_can_run_its_own_transaction(db: Db) -> None:
     def create(tx: Transaction) -> None:
         assert tx.get(Order, "a") is not None
         tx.create(Order, id="b")
@@ -97,8 +97,8 @@ async def test_a_handler_can_run_a_transaction_of_its_own(db: Db) -> None:
 
 
 @everywhere
-async def test_a_failing_handler_changes_nothing_about_the_commit(db: Db) -> None:
-    """Even one whose error says that it could be tried again: the transaction is not."""
+async def test_a_failing_handler_does_not_undo_or_repeat_the_commit(db: Db) -> None:
+    """Not even if its error is retryable: the transaction does not run again."""
     await arrange(db, Order(id="a", quantity=1))
     done: list[int] = []
     attempts = []
@@ -123,7 +123,7 @@ async def test_a_failing_handler_changes_nothing_about_the_commit(db: Db) -> Non
 
 
 @in_memory
-async def test_a_failing_handler_of_a_with_block_is_told_too(db: Db) -> None:
+async def test_a_failing_handler_of_a_with_block_is_reported_too(db: Db) -> None:
     with expect_failure(AfterCommitError):
         async with db.transaction() as tx:
             tx.create(Order, id="a")
@@ -132,7 +132,7 @@ async def test_a_failing_handler_of_a_with_block_is_told_too(db: Db) -> None:
 
 
 @awaiting
-async def test_a_handler_may_be_async(db: Db) -> None:
+async def test_a_handler_can_be_async(db: Db) -> None:
     done: list[int] = []
 
     async def handle(number: int) -> None:
@@ -152,7 +152,7 @@ async def test_a_handler_may_be_async(db: Db) -> None:
 
 
 @blocking
-async def test_an_async_handler_is_refused_by_name_in_the_blocking_colour(db: Db) -> None:
+async def test_an_async_handler_is_refused_in_the_sync_api(db: Db) -> None:
     async def handle() -> None: ...
 
     with expect_failure(AfterCommitError) as caught:
@@ -167,95 +167,95 @@ async def test_an_async_handler_is_refused_by_name_in_the_blocking_colour(db: Db
 
 
 @everywhere
-async def test_failure_handlers_hear_of_a_permanent_error_once(db: Db) -> None:
+async def test_failure_handlers_get_a_permanent_error_once(db: Db) -> None:
     await arrange(db, Order(id="a"))
-    heard: list[Exception] = []
+    received: list[Exception] = []
 
     async def create(tx: AsyncTransaction) -> None:
-        tx.after_failure(heard.append)
+        tx.after_failure(received.append)
         tx.create(Order, id="a")
 
     with pytest.raises(ModelAlreadyExistsError) as caught:
         await db.run(create)
-    assert heard == [caught.value]
+    assert received == [caught.value]
 
 
 @in_memory
-async def test_failure_handlers_hear_of_the_end_and_not_of_each_attempt(db: Db) -> None:
-    heard: list[tuple[int, Exception]] = []
+async def test_failure_handlers_get_the_final_error_and_not_those_of_the_attempts(db: Db) -> None:
+    received: list[tuple[int, Exception]] = []
     attempts = []
 
     async def body(tx: AsyncTransaction) -> None:
         attempts.append(1)
         number = len(attempts)
-        tx.after_failure(lambda error: heard.append((number, error)))
+        tx.after_failure(lambda error: received.append((number, error)))
         raise Again
 
     with pytest.raises(TransactionFailedError) as caught:
         await db.run(body)
-    assert heard == [(4, caught.value)]
+    assert received == [(4, caught.value)]
 
 
 @in_memory
 async def test_failure_handlers_do_not_run_after_a_commit(db: Db) -> None:
-    heard: list[Exception] = []
+    received: list[Exception] = []
     attempts = []
 
     async def body(tx: AsyncTransaction) -> None:
         attempts.append(1)
-        tx.after_failure(heard.append)
+        tx.after_failure(received.append)
         tx.create(Order, id="a")
         if len(attempts) == 1:
             raise Again
 
     await db.run(body)
-    assert heard == []
+    assert received == []
 
 
 @in_memory
-async def test_failure_handlers_of_a_with_block_hear_of_its_error_and_of_its_commit(db: Db) -> None:
+async def test_failure_handlers_of_a_with_block_get_errors_of_the_block_and_of_the_commit(db: Db) -> None:
     await arrange(db, Order(id="a"))
-    heard: list[Exception] = []
+    received: list[Exception] = []
     with expect_failure(ZeroDivisionError):
         async with db.transaction() as tx:
-            tx.after_failure(heard.append)
+            tx.after_failure(received.append)
             1 / 0  # noqa: B018
     with expect_contention():
         async with db.transaction() as tx:
-            tx.after_failure(heard.append)
+            tx.after_failure(received.append)
             order = await tx.get_one(Order, "a")
             order.quantity += 1
             await meanwhile(db, order.key, quantity=7)
-    assert [type(error) for error in heard] == [ZeroDivisionError, TransactionFailedError]
+    assert [type(error) for error in received] == [ZeroDivisionError, TransactionFailedError]
 
 
 @in_memory
 async def test_a_failing_failure_handler_does_not_hide_the_error(db: Db) -> None:
-    heard: list[Exception] = []
+    received: list[Exception] = []
 
     async def body(tx: AsyncTransaction) -> None:
         tx.after_failure(lambda error: fail())
-        tx.after_failure(heard.append)
-        raise ValueError("the real one")
+        tx.after_failure(received.append)
+        raise ValueError("the original error")
 
-    with pytest.raises(ValueError, match="the real one") as caught:
+    with pytest.raises(ValueError, match="the original error") as caught:
         await db.run(body)
-    assert heard == [caught.value]
+    assert received == [caught.value]
     assert any("Again" in note for note in caught.value.__notes__)
 
 
 @in_memory
 @pytest.mark.parametrize("fault", [Fault.LOST_BEFORE, Fault.LOST_AFTER])
-async def test_no_handler_at_all_runs_when_the_outcome_is_unknown(db: Db, fault: Fault) -> None:
+async def test_no_handlers_run_if_the_outcome_is_unknown(db: Db, fault: Fault) -> None:
     await arrange(db, Order(id="a"))
-    heard: list[object] = []
+    received: list[object] = []
 
     async def count(tx: AsyncTransaction) -> None:
         (await tx.get_one(Order, "a")).quantity += 1
-        tx.after_commit(heard.append, "committed")
-        tx.after_failure(heard.append)
+        tx.after_commit(received.append, "committed")
+        tx.after_failure(received.append)
         db.faults.inject(fault)
 
     with pytest.raises(OutcomeUnknown):
         await db.run(count)
-    assert heard == []
+    assert received == []

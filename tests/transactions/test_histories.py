@@ -1,4 +1,4 @@
-"""The checker of histories, checked: handmade histories, simulated ones, spoilt ones, and every serial order tried."""
+"""Tests of the checker of histories: handmade, simulated and corrupted histories, and a search of all serial orders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read(key: str, *values: int) -> Read:
 
 
 def commit(*operations: Operation, by: str = "", at: tuple[int, int] = (0, 9)) -> Transaction:
-    """A committed transaction; all of them overlap, in processes of their own, unless said otherwise."""
+    """Build a committed transaction. By default, all overlap, and each is of its own process."""
     return Transaction(by or str(operations), operations, Outcome.COMMITTED, *at)
 
 
@@ -28,11 +28,11 @@ def abort(*operations: Operation) -> Transaction:
     return replace(commit(*operations), outcome=ABORTED)
 
 
-def unknown(*operations: Operation, by: str = "", at: tuple[int, int] = (0, 9)) -> Transaction:
+def lose(*operations: Operation, by: str = "", at: tuple[int, int] = (0, 9)) -> Transaction:
     return replace(commit(*operations, by=by, at=at), outcome=UNKNOWN)
 
 
-def names(
+def list_anomalies(
     history: Sequence[Transaction],
     final: Transaction | None = None,
     order: tuple[Order, ...] = ("process", "real time"),
@@ -40,11 +40,11 @@ def names(
     return [anomaly.name for anomaly in check(history, final, order=order)]
 
 
-# --- clean ----------------------------------------------------------------------------------------------------------
+# --- clean histories --------------------------------------------------------------------------------------
 
 
 def test_an_empty_history_is_clean() -> None:
-    assert names([]) == []
+    assert list_anomalies([]) == []
 
 
 def test_reads_of_what_was_appended_are_clean() -> None:
@@ -53,86 +53,91 @@ def test_reads_of_what_was_appended_are_clean() -> None:
         commit(read("x", 1), Append("x", 2), read("x", 1, 2)),
         commit(read("x")),
     ]
-    assert names(history, commit(read("x", 1, 2))) == []
+    assert list_anomalies(history, commit(read("x", 1, 2))) == []
 
 
-def test_an_empty_list_is_as_good_as_a_missing_one() -> None:
-    assert names([commit(Read("x", ()), Append("x", 1)), commit(Read("x", None))], commit(read("x", 1))) == []
-
-
-def test_an_append_after_no_read_at_all_is_clean() -> None:
+def test_an_empty_list_counts_as_a_missing_one() -> None:
     assert (
-        names([commit(Append("x", 2), read("x", 1, 2)), commit(Append("x", 1))], commit(read("x", 1, 2)))
+        list_anomalies([commit(Read("x", ()), Append("x", 1)), commit(Read("x", None))], commit(read("x", 1)))
         == []
     )
 
 
-def test_aborted_transactions_may_have_read_anything() -> None:
+def test_an_append_without_a_read_is_clean() -> None:
+    assert (
+        list_anomalies(
+            [commit(Append("x", 2), read("x", 1, 2)), commit(Append("x", 1))], commit(read("x", 1, 2))
+        )
+        == []
+    )
+
+
+def test_aborted_transactions_can_have_read_anything() -> None:
     history = [
         abort(read("x", 7), Append("x", 1)),
         abort(read("x", 8)),
         abort(Append("y", 1), read("y")),
     ]
-    assert names(history, commit(read("x"))) == []
+    assert list_anomalies(history, commit(read("x"))) == []
 
 
-# --- lists that cannot be -------------------------------------------------------------------------------------------
+# --- impossible lists -------------------------------------------------------------------------------------
 
 
-def test_an_append_of_an_aborted_transaction_that_was_read_is_g1a() -> None:
-    assert names([abort(Append("x", 1)), commit(read("x", 1))]) == ["G1a"]
+def test_a_read_of_an_aborted_append_is_g1a() -> None:
+    assert list_anomalies([abort(Append("x", 1)), commit(read("x", 1))]) == ["G1a"]
 
 
-def test_an_aborted_append_in_the_midst_of_a_list_is_g1a() -> None:
+def test_a_read_of_an_aborted_append_inside_a_list_is_g1a() -> None:
     history = [abort(Append("x", 1)), commit(Append("x", 2)), commit(read("x", 1, 2))]
-    assert names(history) == ["G1a"]
+    assert list_anomalies(history) == ["G1a"]
 
 
-def test_half_of_a_transaction_that_was_read_is_g1b() -> None:
+def test_a_read_of_half_of_a_transaction_is_g1b() -> None:
     history = [commit(Append("x", 1), Append("x", 2)), commit(read("x", 1))]
-    assert "G1b" in names(history, commit(read("x", 1, 2)))
+    assert "G1b" in list_anomalies(history, commit(read("x", 1, 2)))
 
 
 def test_an_own_append_that_is_not_seen_is_internal() -> None:
-    assert names([commit(Append("x", 1), read("x"))], commit(read("x", 1))) == ["internal"]
-    assert names([commit(Append("x", 1)), commit(Append("x", 2), read("x", 1))], commit(read("x", 1, 2))) == [
-        "internal"
-    ]
+    assert list_anomalies([commit(Append("x", 1), read("x"))], commit(read("x", 1))) == ["internal"]
+    assert list_anomalies(
+        [commit(Append("x", 1)), commit(Append("x", 2), read("x", 1))], commit(read("x", 1, 2))
+    ) == ["internal"]
 
 
 def test_two_different_lists_in_one_transaction_are_internal() -> None:
     history = [commit(Append("x", 1)), commit(read("x"), read("x", 1))]
-    assert names(history) == ["internal"]
+    assert list_anomalies(history) == ["internal"]
 
 
 def test_an_own_append_seen_before_it_was_made_is_internal() -> None:
-    assert names([commit(read("x", 1), Append("x", 1))], commit(read("x", 1))) == ["internal"]
+    assert list_anomalies([commit(read("x", 1), Append("x", 1))], commit(read("x", 1))) == ["internal"]
 
 
 def test_a_value_twice_in_a_list_is_a_duplicate() -> None:
-    assert names([commit(Append("x", 1)), commit(read("x", 1, 1))]) == ["duplicate"]
+    assert list_anomalies([commit(Append("x", 1)), commit(read("x", 1, 1))]) == ["duplicate"]
 
 
-def test_a_value_that_nobody_appended_is_garbage() -> None:
-    assert names([commit(read("x", 1))]) == ["garbage"]
+def test_a_value_that_no_transaction_appended_is_garbage() -> None:
+    assert list_anomalies([commit(read("x", 1))]) == ["garbage"]
 
 
 def test_a_value_appended_to_another_key_is_garbage() -> None:
-    assert names([commit(Append("y", 1)), commit(read("x", 1))]) == ["garbage"]
+    assert list_anomalies([commit(Append("y", 1)), commit(read("x", 1))]) == ["garbage"]
 
 
 def test_lists_that_disagree_are_an_anomaly_of_order() -> None:
     history = [commit(Append("x", 1)), commit(Append("x", 2)), commit(read("x", 1, 2)), commit(read("x", 2))]
-    assert names(history) == ["order"]
+    assert list_anomalies(history) == ["order"]
     assert "after 0 values of x, T2 read 1, but T3 2" in str(check(history)[0])
 
 
-def test_a_committed_append_that_is_gone_in_the_end_is_lost() -> None:
-    assert names([commit(Append("x", 1))], commit(read("x"))) == ["lost append"]
+def test_a_committed_append_that_is_missing_in_the_end_is_lost() -> None:
+    assert list_anomalies([commit(Append("x", 1))], commit(read("x"))) == ["lost append"]
 
 
-def test_an_append_that_somebody_saw_and_is_gone_in_the_end_is_lost() -> None:
-    assert "lost append" in names([unknown(Append("x", 1)), commit(read("x", 1))], commit(read("x")))
+def test_an_unknown_append_that_was_read_and_is_missing_in_the_end_is_lost() -> None:
+    assert "lost append" in list_anomalies([lose(Append("x", 1)), commit(read("x", 1))], commit(read("x")))
 
 
 def test_a_lost_update_is_a_lost_append() -> None:
@@ -141,40 +146,40 @@ def test_a_lost_update_is_a_lost_append() -> None:
         commit(read("x", 1), Append("x", 2)),
         commit(read("x", 1), Append("x", 3)),
     ]
-    assert names(history, commit(read("x", 1, 3))) == ["lost append"]
+    assert list_anomalies(history, commit(read("x", 1, 3))) == ["lost append"]
 
 
-# --- cycles ---------------------------------------------------------------------------------------------------------
+# --- cycles -----------------------------------------------------------------------------------------------
 
 
 def test_appends_in_opposite_orders_are_g0() -> None:
     history = [commit(Append("x", 1), Append("y", 1)), commit(Append("x", 2), Append("y", 2))]
-    assert names(history, commit(read("x", 1, 2), read("y", 2, 1))) == ["G0"]
+    assert list_anomalies(history, commit(read("x", 1, 2), read("y", 2, 1))) == ["G0"]
 
 
 def test_an_append_between_those_of_another_is_g0() -> None:
     history = [commit(Append("x", 1), Append("x", 3)), commit(Append("x", 2))]
-    assert names(history, commit(read("x", 1, 2, 3))) == ["G0"]
+    assert list_anomalies(history, commit(read("x", 1, 2, 3))) == ["G0"]
 
 
-def test_two_transactions_that_saw_each_other_are_g1c() -> None:
+def test_two_transactions_that_read_each_others_appends_are_g1c() -> None:
     history = [commit(Append("x", 1), read("y", 2)), commit(Append("y", 2), read("x", 1))]
-    assert names(history) == ["G1c"]
+    assert list_anomalies(history) == ["G1c"]
 
 
-def test_a_stale_read_acted_upon_is_g_single() -> None:
+def test_an_append_after_a_stale_read_is_g_single() -> None:
     history = [commit(Append("x", 1)), commit(Append("x", 2)), commit(read("x", 1), Append("x", 3))]
-    assert names(history, commit(read("x", 1, 2, 3))) == ["G-single"]
+    assert list_anomalies(history, commit(read("x", 1, 2, 3))) == ["G-single"]
 
 
-def test_one_half_read_before_and_the_other_after_a_transaction_is_g_single() -> None:
+def test_reads_before_and_after_another_transaction_are_g_single() -> None:
     history = [commit(Append("x", 1), Append("y", 1)), commit(read("x"), read("y", 1))]
-    assert names(history, commit(read("x", 1), read("y", 1))) == ["G-single"]
+    assert list_anomalies(history, commit(read("x", 1), read("y", 1))) == ["G-single"]
 
 
 def test_write_skew_is_g2() -> None:
     history = [commit(read("x"), read("y"), Append("x", 1)), commit(read("x"), read("y"), Append("y", 1))]
-    assert names(history, commit(read("x", 1), read("y", 1))) == ["G2"]
+    assert list_anomalies(history, commit(read("x", 1), read("y", 1))) == ["G2"]
 
 
 def test_readers_who_saw_two_appends_in_opposite_orders_are_g2() -> None:
@@ -184,10 +189,10 @@ def test_readers_who_saw_two_appends_in_opposite_orders_are_g2() -> None:
         commit(read("x", 1), read("y")),
         commit(read("x"), read("y", 1)),
     ]
-    assert names(history, commit(read("x", 1), read("y", 1))) == ["G2"]
+    assert list_anomalies(history, commit(read("x", 1), read("y", 1))) == ["G2"]
 
 
-def test_of_a_knot_the_worst_and_shortest_cycle_is_told() -> None:
+def test_the_shortest_cycle_of_the_worst_class_is_reported_for_a_component() -> None:
     ring = [commit(Append(key, 1), read(after, 1)) for key, after in zip("abcd", "bcda", strict=True)]
     skewed = [commit(read("a", 1), Append("e", 1)), commit(read("e", 1), Append("a", 2), read("b"))]
     (anomaly,) = check([*ring, *skewed], commit(read("a", 1, 2)))
@@ -195,17 +200,17 @@ def test_of_a_knot_the_worst_and_shortest_cycle_is_told() -> None:
     assert sorted(anomaly.transactions) == [0, 1, 2, 3]
 
 
-def test_each_knot_is_told() -> None:
+def test_each_component_is_reported() -> None:
     history = [
         commit(Append(key, value), read(other, 1)) for key, other, value in [("a", "b", 1), ("b", "a", 1)]
     ]
     again = [
         commit(Append(key, value), read(other, 1)) for key, other, value in [("c", "d", 1), ("d", "c", 1)]
     ]
-    assert names([*history, *again]) == ["G1c", "G1c"]
+    assert list_anomalies([*history, *again]) == ["G1c", "G1c"]
 
 
-def test_a_cycle_is_told_step_by_step() -> None:
+def test_a_cycle_is_described_step_by_step() -> None:
     history = [
         commit(Append("x", 1), Append("y", 1), by="one"),
         commit(read("x"), read("y", 1), by="two"),
@@ -220,118 +225,118 @@ def test_a_cycle_is_told_step_by_step() -> None:
     ]
 
 
-def test_long_lists_are_told_by_their_ends() -> None:
+def test_only_the_ends_of_long_lists_are_shown() -> None:
     assert str(Read("x", tuple(range(15)))) == "read x [3 more, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14]"
 
 
-# --- order of processes and of time ---------------------------------------------------------------------------------
+# --- process order and real time --------------------------------------------------------------------------
 
 
-def test_a_process_that_does_not_see_its_own_earlier_append_goes_back_in_time() -> None:
+def test_a_process_that_does_not_see_its_own_earlier_append_is_an_anomaly_of_process_order() -> None:
     history = [commit(Append("x", 1), by="a", at=(0, 5)), commit(read("x"), by="a", at=(5, 9))]
-    assert names(history, commit(read("x", 1), at=(10, 11))) == ["G-single-process"]
-    assert names(history, commit(read("x", 1), at=(10, 11)), order=()) == []
+    assert list_anomalies(history, commit(read("x", 1), at=(10, 11))) == ["G-single-process"]
+    assert list_anomalies(history, commit(read("x", 1), at=(10, 11)), order=()) == []
 
 
-def test_not_seeing_what_had_ended_elsewhere_goes_back_in_time() -> None:
+def test_a_read_that_misses_an_append_that_had_ended_elsewhere_is_an_anomaly_of_real_time() -> None:
     history = [commit(Append("x", 1), by="a", at=(0, 4)), commit(read("x"), by="b", at=(5, 9))]
-    assert names(history, commit(read("x", 1), at=(10, 11))) == ["G-single-realtime"]
-    assert names(history, commit(read("x", 1), at=(10, 11)), order=("process",)) == []
+    assert list_anomalies(history, commit(read("x", 1), at=(10, 11))) == ["G-single-realtime"]
+    assert list_anomalies(history, commit(read("x", 1), at=(10, 11)), order=("process",)) == []
 
 
-def test_appends_against_the_order_of_time_are_g0_realtime() -> None:
+def test_appends_against_real_time_are_g0_realtime() -> None:
     history = [commit(Append("x", 1), at=(0, 1)), commit(Append("x", 2), at=(2, 3))]
-    assert names(history, commit(read("x", 2, 1), at=(4, 5))) == ["G0-realtime"]
+    assert list_anomalies(history, commit(read("x", 2, 1), at=(4, 5))) == ["G0-realtime"]
 
 
-def test_time_orders_across_many_transactions() -> None:
+def test_real_time_orders_transactions_across_many_others() -> None:
     between = [commit(Append("y", number), at=(2 * number, 2 * number + 1)) for number in range(1, 50)]
     history = [commit(Append("x", 1), at=(0, 1)), *between, commit(read("x"), at=(200, 201))]
     final = commit(read("x", 1), read("y", *range(1, 50)), at=(300, 301))
-    assert names(history, final) == ["G-single-realtime"]
+    assert list_anomalies(history, final) == ["G-single-realtime"]
 
 
-def test_transactions_that_overlap_have_no_order_of_time() -> None:
+def test_overlapping_transactions_have_no_real_time_order() -> None:
     history = [
         commit(Append("x", 1), at=(0, 5)),
         commit(read("x"), at=(5, 9)),
         commit(read("x", 1), at=(5, 6)),
     ]
-    assert names(history, commit(read("x", 1), at=(10, 11))) == []
+    assert list_anomalies(history, commit(read("x", 1), at=(10, 11))) == []
 
 
-# --- unknown outcomes -----------------------------------------------------------------------------------------------
+# --- unknown outcomes -------------------------------------------------------------------------------------
 
 
-def test_an_unknown_transaction_that_nobody_saw_did_not_happen() -> None:
-    assert names([unknown(read("x", 5), Append("x", 1))], commit(read("x"))) == []
+def test_an_unknown_transaction_that_was_not_read_is_ignored() -> None:
+    assert list_anomalies([lose(read("x", 5), Append("x", 1))], commit(read("x"))) == []
 
 
-def test_an_unknown_transaction_that_was_seen_happened_as_a_whole() -> None:
-    assert names([unknown(Append("x", 1), Append("y", 1))], commit(read("x", 1), read("y"))) == [
+def test_an_unknown_transaction_of_which_an_append_was_read_counts_as_a_whole() -> None:
+    assert list_anomalies([lose(Append("x", 1), Append("y", 1))], commit(read("x", 1), read("y"))) == [
         "lost append"
     ]
 
 
-def test_what_an_unknown_transaction_that_was_seen_had_read_is_checked() -> None:
-    assert names([unknown(read("y", 5), Append("x", 1))], commit(read("x", 1))) == ["garbage"]
+def test_the_reads_of_an_unknown_transaction_that_counts_are_checked() -> None:
+    assert list_anomalies([lose(read("y", 5), Append("x", 1))], commit(read("x", 1))) == ["garbage"]
 
 
-def test_being_seen_by_one_that_did_not_happen_is_not_being_seen() -> None:
-    history = [unknown(read("z", 9), Append("x", 1)), unknown(read("x", 1), Append("y", 1))]
-    assert names(history, commit(read("x"), read("y"))) == []
+def test_a_read_by_an_ignored_transaction_does_not_make_an_unknown_one_count() -> None:
+    history = [lose(read("z", 9), Append("x", 1)), lose(read("x", 1), Append("y", 1))]
+    assert list_anomalies(history, commit(read("x"), read("y"))) == []
 
 
-def test_being_seen_by_an_unknown_one_that_was_seen_counts() -> None:
-    history = [unknown(read("z", 9), Append("x", 1)), unknown(read("x", 1), Append("y", 1))]
-    assert names(history, commit(read("x", 1), read("y", 1))) == ["garbage"]
+def test_a_read_by_a_counted_unknown_transaction_makes_another_count() -> None:
+    history = [lose(read("z", 9), Append("x", 1)), lose(read("x", 1), Append("y", 1))]
+    assert list_anomalies(history, commit(read("x", 1), read("y", 1))) == ["garbage"]
 
 
-def test_an_unknown_transaction_may_take_effect_after_its_process_has_gone_on() -> None:
-    history = [unknown(Append("x", 1), by="a", at=(0, 1)), commit(read("x"), by="a", at=(2, 3))]
-    assert names(history, commit(read("x", 1), at=(4, 5))) == []
+def test_an_unknown_transaction_can_take_effect_during_later_ones_of_its_process() -> None:
+    history = [lose(Append("x", 1), by="a", at=(0, 1)), commit(read("x"), by="a", at=(2, 3))]
+    assert list_anomalies(history, commit(read("x", 1), at=(4, 5))) == []
 
 
-def test_an_unknown_transaction_takes_no_effect_before_it_began() -> None:
-    history = [commit(read("x", 1), by="a", at=(0, 1)), unknown(Append("x", 1), by="b", at=(2, 3))]
-    assert names(history) == ["G1c-realtime"]
+def test_an_unknown_transaction_cannot_take_effect_before_it_began() -> None:
+    history = [commit(read("x", 1), by="a", at=(0, 1)), lose(Append("x", 1), by="b", at=(2, 3))]
+    assert list_anomalies(history) == ["G1c-realtime"]
 
 
-# --- what is no history ---------------------------------------------------------------------------------------------
+# --- invalid histories ------------------------------------------------------------------------------------
 
 
-def test_a_value_appended_twice_is_no_history() -> None:
+def test_a_value_that_is_appended_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="append x 1 occurs twice"):
         check([commit(Append("x", 1), Append("x", 1))])
     with pytest.raises(ValueError, match="append x 1 occurs twice"):
         check([commit(Append("x", 1)), abort(Append("x", 1))])
 
 
-def test_a_process_does_one_thing_at_a_time() -> None:
+def test_overlapping_transactions_of_a_process_are_refused() -> None:
     with pytest.raises(ValueError, match="overlap"):
         check([commit(Append("x", 1), by="a", at=(0, 2)), commit(Append("x", 2), by="a", at=(1, 3))])
 
 
-def test_nothing_ends_before_it_begins() -> None:
+def test_a_transaction_that_ends_before_it_begins_is_refused() -> None:
     with pytest.raises(ValueError, match="ended before it began"):
         check([commit(Append("x", 1), at=(1, 0))])
 
 
-# --- simulated histories --------------------------------------------------------------------------------------------
+# --- simulated histories ----------------------------------------------------------------------------------
 
 KEYS = "xyz"
 
 
-Told = tuple[list[Transaction], Transaction]
+History = tuple[list[Transaction], Transaction]
 """A history and its final read."""
 
 
-def serial_histories() -> st.SearchStrategy[Told]:
-    return st.builds(_serial_history, st.integers(1, 25), st.randoms(use_true_random=True))
+def draw_serial_history() -> st.SearchStrategy[History]:
+    return st.builds(_simulate_serial_history, st.integers(1, 25), st.randoms(use_true_random=True))
 
 
-def _serial_history(length: int, random: Random) -> Told:
-    """What a store that runs one transaction at a time would tell, with time around each as wide as may be."""
+def _simulate_serial_history(length: int, random: Random) -> History:
+    """Simulate a store that runs one transaction at a time, with random times around each."""
     state: dict[str, tuple[int, ...]] = {}
     history: list[Transaction] = []
     ended: dict[str, int] = {}
@@ -370,63 +375,63 @@ def _final(state: dict[str, tuple[int, ...]]) -> Transaction:
     )
 
 
-@given(serial_histories())
-def test_what_one_at_a_time_would_tell_is_clean(told: Told) -> None:
-    assert check(*told) == []
+@given(draw_serial_history())
+def test_a_serial_history_is_clean(given_history: History) -> None:
+    assert check(*given_history) == []
 
 
-@given(serial_histories(), st.data())
-def test_a_value_taken_out_of_every_list_is_lost(told: Told, data: st.DataObject) -> None:
-    history, final = told
+@given(draw_serial_history(), st.data())
+def test_a_value_removed_from_every_list_is_lost(given_history: History, data: st.DataObject) -> None:
+    history, final = given_history
     appends = _list_committed_appends(history)
     assume(appends)
     lost = data.draw(st.sampled_from(appends))
-    spoilt = [_without(transaction, lost) for transaction in history]
-    assert "lost append" in names(spoilt, _without(final, lost))
+    corrupted = [_remove_value(transaction, lost) for transaction in history]
+    assert "lost append" in list_anomalies(corrupted, _remove_value(final, lost))
 
 
-@given(serial_histories(), st.data())
-def test_an_append_said_to_be_aborted_is_noticed(told: Told, data: st.DataObject) -> None:
-    history, final = told
+@given(draw_serial_history(), st.data())
+def test_an_append_marked_as_aborted_is_found(given_history: History, data: st.DataObject) -> None:
+    history, final = given_history
     places = [place for place, it in enumerate(history) if _list_committed_appends([it])]
     assume(places)
     place = data.draw(st.sampled_from(places))
     history[place] = replace(history[place], outcome=ABORTED)
-    assert "G1a" in names(history, final)
+    assert "G1a" in list_anomalies(history, final)
 
 
-@given(serial_histories(), st.data())
-def test_two_neighbours_swapped_in_one_list_are_noticed(told: Told, data: st.DataObject) -> None:
-    history, final = told
-    places = [place for place, it in enumerate(history) if _reads(it, at_least=2)]
+@given(draw_serial_history(), st.data())
+def test_swapped_neighbours_in_one_list_are_found(given_history: History, data: st.DataObject) -> None:
+    history, final = given_history
+    places = [place for place, it in enumerate(history) if _list_reads(it, at_least=2)]
     assume(places)
     place = data.draw(st.sampled_from(places))
-    chosen = data.draw(st.sampled_from(_reads(history[place], at_least=2)))
+    chosen = data.draw(st.sampled_from(_list_reads(history[place], at_least=2)))
     values = chosen.values or ()
     cut = data.draw(st.integers(0, len(values) - 2))
     swapped = (*values[:cut], values[cut + 1], values[cut], *values[cut + 2 :])
-    history[place] = _with(history[place], chosen, replace(chosen, values=swapped))
+    history[place] = _replace_read(history[place], chosen, replace(chosen, values=swapped))
     assert check(history, final) != []
 
 
-@given(serial_histories(), st.data())
-def test_a_value_repeated_in_one_list_is_noticed(told: Told, data: st.DataObject) -> None:
-    history, final = told
-    reads = _reads(final, at_least=1)
+@given(draw_serial_history(), st.data())
+def test_a_repeated_value_in_one_list_is_found(given_history: History, data: st.DataObject) -> None:
+    history, final = given_history
+    reads = _list_reads(final, at_least=1)
     assume(reads)
     chosen = data.draw(st.sampled_from(reads))
     values = chosen.values or ()
     repeated = replace(chosen, values=(*values, values[0]))
-    assert "duplicate" in names(history, _with(final, chosen, repeated))
+    assert "duplicate" in list_anomalies(history, _replace_read(final, chosen, repeated))
 
 
-@given(serial_histories(), st.data())
-def test_an_append_after_a_stale_read_is_noticed(told: Told, data: st.DataObject) -> None:
-    history, final = told
-    places = [place for place, it in enumerate(history) if _read_then_appended(it)]
+@given(draw_serial_history(), st.data())
+def test_an_append_after_a_stale_read_is_found(given_history: History, data: st.DataObject) -> None:
+    history, final = given_history
+    places = [place for place, it in enumerate(history) if _list_reads_of_appended_keys(it)]
     assume(places)
     place = data.draw(st.sampled_from(places))
-    chosen = data.draw(st.sampled_from(_read_then_appended(history[place])))
+    chosen = data.draw(st.sampled_from(_list_reads_of_appended_keys(history[place])))
     own = {
         operation.value
         for operation in history[place].operations
@@ -434,11 +439,11 @@ def test_an_append_after_a_stale_read_is_noticed(told: Told, data: st.DataObject
     }
     missed = next(value for value in reversed(chosen.values or ()) if value not in own)
     operations = tuple(
-        _read_without(operation, missed) if operation.key == chosen.key else operation
+        _remove_value_from_read(operation, missed) if operation.key == chosen.key else operation
         for operation in history[place].operations
     )
     history[place] = replace(history[place], operations=operations)
-    assert {name for name in names(history, final) if name != "G1b"} & {"G0", "G1c", "G-single"}
+    assert {name for name in list_anomalies(history, final) if name != "G1b"} & {"G0", "G1c", "G-single"}
 
 
 def _list_committed_appends(history: Sequence[Transaction]) -> list[Append]:
@@ -450,8 +455,8 @@ def _list_committed_appends(history: Sequence[Transaction]) -> list[Append]:
     ]
 
 
-def _reads(it: Transaction, *, at_least: int) -> list[Read]:
-    """The reads of so many values, of a transaction that committed."""
+def _list_reads(it: Transaction, *, at_least: int) -> list[Read]:
+    """Return the reads of at least this many values, of a committed transaction."""
     if it.outcome is not Outcome.COMMITTED:
         return []
     return [
@@ -461,43 +466,43 @@ def _reads(it: Transaction, *, at_least: int) -> list[Read]:
     ]
 
 
-def _read_then_appended(it: Transaction) -> list[Read]:
-    """Reads of others' values in a list that the same transaction appended to."""
+def _list_reads_of_appended_keys(it: Transaction) -> list[Read]:
+    """Return reads of other transactions' values in lists to which the same transaction appended."""
     own = {(op.key, op.value) for op in it.operations if isinstance(op, Append)}
     return [
         chosen
-        for chosen in _reads(it, at_least=1)
+        for chosen in _list_reads(it, at_least=1)
         if chosen.key in {key for key, _ in own}
         and any((chosen.key, value) not in own for value in chosen.values or ())
     ]
 
 
-def _without(it: Transaction, lost: Append) -> Transaction:
+def _remove_value(it: Transaction, lost: Append) -> Transaction:
     operations = (
-        _read_without(operation, lost.value) if operation.key == lost.key else operation
+        _remove_value_from_read(operation, lost.value) if operation.key == lost.key else operation
         for operation in it.operations
     )
     return replace(it, operations=tuple(operations))
 
 
-def _read_without(operation: Operation, missed: int) -> Operation:
+def _remove_value_from_read(operation: Operation, missed: int) -> Operation:
     if isinstance(operation, Append) or operation.values is None:
         return operation
     return replace(operation, values=tuple(value for value in operation.values if value != missed))
 
 
-def _with(it: Transaction, old: Read, new: Read) -> Transaction:
+def _replace_read(it: Transaction, old: Read, new: Read) -> Transaction:
     return replace(
         it, operations=tuple(new if operation is old else operation for operation in it.operations)
     )
 
 
-# --- every serial order tried ---------------------------------------------------------------------------------------
+# --- a search of all serial orders ------------------------------------------------------------------------
 
 
 @st.composite
-def dubious_histories(draw: st.DrawFn) -> Told:
-    """What a store that interleaves as it likes, reads what is old and forgets appends would tell, now and then."""
+def draw_history(draw: st.DrawFn) -> History:
+    """Draw a history of a store that interleaves transactions, sometimes reads stale lists, and loses appends."""
     versions: dict[str, list[tuple[int, ...]]] = {key: [()] for key in KEYS}
     turns = draw(st.lists(st.integers(0, 4), min_size=2, max_size=9))
     operations: dict[int, list[Operation]] = {}
@@ -505,24 +510,24 @@ def dubious_histories(draw: st.DrawFn) -> Told:
     for moment, who in enumerate(turns):
         key = draw(st.sampled_from(KEYS))
         moments.setdefault(who, []).append(moment)
-        mine = operations.setdefault(who, [])
+        own = operations.setdefault(who, [])
         known = versions[key][-draw(st.sampled_from([1] * 8 + [2])) :][0]
         if draw(st.booleans()):
-            mine.append(Read(key, known))
+            own.append(Read(key, known))
         else:
-            mine.append(Append(key, moment))
+            own.append(Append(key, moment))
             versions[key].append((*known, moment))
     outcomes = st.sampled_from([Outcome.COMMITTED] * 8 + [ABORTED, UNKNOWN])
     width = draw(st.sampled_from([0, 2, 20]))
     history = [
-        Transaction(f"p{who}", tuple(mine), draw(outcomes), moments[who][0] - width, moments[who][-1] + width)
-        for who, mine in operations.items()
+        Transaction(f"p{who}", tuple(own), draw(outcomes), moments[who][0] - width, moments[who][-1] + width)
+        for who, own in operations.items()
     ]
-    return _in_shared_processes(draw, history), _final({key: versions[key][-1] for key in KEYS})
+    return _share_processes(draw, history), _final({key: versions[key][-1] for key in KEYS})
 
 
-def _in_shared_processes(draw: st.DrawFn, history: list[Transaction]) -> list[Transaction]:
-    """Let some that do not overlap be of one process."""
+def _share_processes(draw: st.DrawFn, history: list[Transaction]) -> list[Transaction]:
+    """Assign some transactions that do not overlap to the same process."""
     ended: dict[str, int] = {}
     shared: list[Transaction] = []
     for it in sorted(history, key=lambda it: it.invoked):
@@ -533,22 +538,22 @@ def _in_shared_processes(draw: st.DrawFn, history: list[Transaction]) -> list[Tr
     return shared
 
 
-@given(dubious_histories(), st.sampled_from([(), ("process",), ("real time",), ("process", "real time")]))
-def test_a_history_is_clean_exactly_when_some_serial_order_explains_it(
-    told: Told, order: tuple[Order, ...]
+@given(draw_history(), st.sampled_from([(), ("process",), ("real time",), ("process", "real time")]))
+def test_a_history_is_clean_exactly_if_a_serial_order_explains_it(
+    given_history: History, order: tuple[Order, ...]
 ) -> None:
-    assert (names(*told, order) == []) == _is_explained(*told, order)
+    assert (list_anomalies(*given_history, order) == []) == _has_serial_order(*given_history, order)
 
 
-def _is_explained(history: Sequence[Transaction], final: Transaction, order: tuple[Order, ...]) -> bool:
+def _has_serial_order(history: Sequence[Transaction], final: Transaction, order: tuple[Order, ...]) -> bool:
     return any(
-        _respects(serial, order) and _replays([*serial, final])
-        for happened in _that_may_have_happened(history)
+        _is_in_order(serial, order) and _is_replayable([*serial, final])
+        for happened in _choose_effective_transactions(history)
         for serial in permutations(happened)
     )
 
 
-def _that_may_have_happened(history: Sequence[Transaction]) -> Iterator[list[Transaction]]:
+def _choose_effective_transactions(history: Sequence[Transaction]) -> Iterator[list[Transaction]]:
     committed = [it for it in history if it.outcome is Outcome.COMMITTED]
     unknowns = [it for it in history if it.outcome is UNKNOWN]
     for count in range(len(unknowns) + 1):
@@ -556,10 +561,10 @@ def _that_may_have_happened(history: Sequence[Transaction]) -> Iterator[list[Tra
             yield [*committed, *happened]
 
 
-def _respects(serial: Sequence[Transaction], order: tuple[Order, ...]) -> bool:
+def _is_in_order(serial: Sequence[Transaction], order: tuple[Order, ...]) -> bool:
     for earlier, later in combinations(serial, 2):
         if later.outcome is UNKNOWN:
-            continue  # it may take effect long after
+            continue  # it can take effect much later
         same = later.process == earlier.process
         if "process" in order and same and later.invoked < earlier.invoked:
             return False
@@ -568,7 +573,7 @@ def _respects(serial: Sequence[Transaction], order: tuple[Order, ...]) -> bool:
     return True
 
 
-def _replays(serial: Sequence[Transaction]) -> bool:
+def _is_replayable(serial: Sequence[Transaction]) -> bool:
     state: dict[str, tuple[int, ...]] = {}
     for it in serial:
         for operation in it.operations:

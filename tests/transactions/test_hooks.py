@@ -1,4 +1,4 @@
-"""``before_commit`` and its relatives: what an item does to itself, and to others, just before it is written."""
+"""``before_commit`` and similar hooks: how an item can change itself and other items just before it is written."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Traced(Model):
 
 
 class Parent(Model):
-    """Takes its child along when it is deleted."""
+    """A parent deletes its child when it is deleted."""
 
     id: Key[str]
 
@@ -96,12 +96,12 @@ class Parent(Model):
 
 
 @pytest.fixture(autouse=True)
-def _start_afresh() -> None:
+def _clear_calls() -> None:
     called.clear()
 
 
 @everywhere
-async def test_what_a_hook_changes_is_written_with_the_item(db: Db) -> None:
+async def test_changes_by_a_hook_are_written_with_the_item(db: Db) -> None:
     await arrange(db, Page(id="a", text="one two"))
     assert (await db.get_one(Page, "a")).words == 2
     async with db.transaction() as tx:
@@ -111,7 +111,7 @@ async def test_what_a_hook_changes_is_written_with_the_item(db: Db) -> None:
 
 
 @everywhere
-async def test_only_items_that_are_written_are_called_and_once(db: Db) -> None:
+async def test_hooks_are_called_once_and_only_for_items_that_are_written(db: Db) -> None:
     await arrange(db, Page(id="a"), Page(id="b"), Page(id="c"), Page(id="d"))
     called.clear()
     async with db.transaction() as tx:
@@ -125,7 +125,7 @@ async def test_only_items_that_are_written_are_called_and_once(db: Db) -> None:
 
 
 @everywhere
-async def test_the_hook_sees_increments_too(db: Db) -> None:
+async def test_a_hook_sees_increments(db: Db) -> None:
     await arrange(db, Strict(id="a", n=1))
     with expect_failure(ValueError, "a is below zero"):
         async with db.transaction() as tx:
@@ -134,7 +134,7 @@ async def test_the_hook_sees_increments_too(db: Db) -> None:
 
 
 @everywhere
-async def test_a_hook_can_make_other_items_whose_hooks_are_called_as_well(db: Db) -> None:
+async def test_a_hook_can_create_other_items_whose_hooks_are_called_too(db: Db) -> None:
     await arrange(db, Logged(id="a"))
     assert (await db.get_one(Entry, "log of a")).stamped
     db.forget()
@@ -144,7 +144,7 @@ async def test_a_hook_can_make_other_items_whose_hooks_are_called_as_well(db: Db
 
 
 @everywhere
-async def test_an_item_can_be_deleted_whatever_its_hook_changes(db: Db) -> None:
+async def test_an_item_whose_hook_changes_it_can_be_deleted(db: Db) -> None:
     await arrange(db, Page(id="a"))
     async with db.transaction() as tx:
         tx.delete(await tx.get_one(Page, "a"))
@@ -152,7 +152,7 @@ async def test_an_item_can_be_deleted_whatever_its_hook_changes(db: Db) -> None:
 
 
 @in_memory
-async def test_an_item_that_was_created_and_deleted_again_is_not_written_and_not_called(db: Db) -> None:
+async def test_the_hook_of_an_item_that_was_created_and_deleted_is_not_called(db: Db) -> None:
     async with db.transaction() as tx:
         tx.delete(tx.create(Page, id="a"))
     assert called == []
@@ -161,13 +161,13 @@ async def test_an_item_that_was_created_and_deleted_again_is_not_written_and_not
 
 @in_memory
 async def test_an_error_of_a_hook_stops_the_commit(db: Db) -> None:
-    heard: list[Exception] = []
+    received: list[Exception] = []
     with expect_failure(ValueError, "a is below zero") as caught:
         async with db.transaction() as tx:
             tx.create(Strict, id="a", n=-1)
-            tx.after_failure(heard.append)
-            tx.after_commit(heard.append, ValueError("never"))
-    assert heard == [caught.value]
+            tx.after_failure(received.append)
+            tx.after_commit(received.append, ValueError("never"))
+    assert received == [caught.value]
     assert db.list_sent() == []
 
 
@@ -195,17 +195,17 @@ async def test_a_hook_runs_in_every_attempt(db: Db) -> None:
 
 
 @in_memory
-async def test_what_a_hook_spoils_is_refused(db: Db) -> None:
-    class Spoilt(Model):
+async def test_an_invalid_value_that_a_hook_sets_is_refused(db: Db) -> None:
+    class Invalid(Model):
         id: Key[str]
         tags: list[str] = field(default_factory=list)
 
         def before_commit(self, tx: Any) -> None:
             self.tags.append(5)  # type: ignore[arg-type]
 
-    with expect_failure(InvalidFieldError, r"Spoilt\.tags"):
+    with expect_failure(InvalidFieldError, r"Invalid\.tags"):
         async with db.transaction() as tx:
-            tx.create(Spoilt, id="a")
+            tx.create(Invalid, id="a")
     assert db.list_sent() == []
 
 
@@ -271,7 +271,7 @@ async def test_a_blind_write_that_could_skip_the_hook_of_a_derived_model_is_refu
     ],
     ids=["key", "expected"],
 )
-async def test_a_blind_update_does_not_fit_a_derived_model_with_a_hook_or_a_version(
+async def test_a_blind_update_of_an_item_of_a_derived_model_with_a_hook_or_a_version_is_refused(
     db: Db, other: Any, write: Callable[[Any], Any]
 ) -> None:
     await arrange(db, other(id="a"))
@@ -299,7 +299,7 @@ async def test_a_put_of_a_base_model_does_not_replace_an_item_whose_model_has_a_
 
 
 @in_memory
-async def test_a_read_only_transaction_calls_no_hook_for_what_it_only_read(db: Db) -> None:
+async def test_a_read_only_transaction_calls_no_hooks(db: Db) -> None:
     await arrange(db, Page(id="a"))
     called.clear()
     async with db.transaction(read_only=True) as tx:
@@ -311,7 +311,7 @@ async def test_a_read_only_transaction_calls_no_hook_for_what_it_only_read(db: D
 
 
 @awaiting
-async def test_a_hook_may_be_async_and_read(db: Db) -> None:
+async def test_a_hook_can_be_async_and_read(db: Db) -> None:
     class Child(Model):
         id: Key[str]
         parent: str
@@ -326,7 +326,7 @@ async def test_a_hook_may_be_async_and_read(db: Db) -> None:
 
 
 @blocking
-async def test_an_async_hook_is_refused_in_the_blocking_colour(db: Db) -> None:
+async def test_an_async_hook_is_refused_in_the_sync_api(db: Db) -> None:
     class Hasty(Model):
         id: Key[str]
 
@@ -338,7 +338,7 @@ async def test_an_async_hook_is_refused_in_the_blocking_colour(db: Db) -> None:
     assert db.list_sent() == []
 
 
-# --- hooks for one kind of write ----------------------------------------------------------------------------
+# --- hooks for single kinds of writes ---------------------------------------------------------------------
 
 
 @everywhere
@@ -371,7 +371,7 @@ async def test_a_hook_can_stop_a_deletion(db: Db) -> None:
 
 
 @everywhere
-async def test_an_item_that_another_hook_deletes_gets_the_hook_of_a_deletion_too(db: Db) -> None:
+async def test_before_delete_is_called_for_an_item_that_another_hook_deletes(db: Db) -> None:
     await arrange(db, Parent(id="a"), Traced(id="a"))
     called.clear()
     async with db.transaction() as tx:
@@ -382,7 +382,7 @@ async def test_an_item_that_another_hook_deletes_gets_the_hook_of_a_deletion_too
 
 
 @pytest.mark.parametrize("name", ["before_create", "before_update", "before_delete"])
-def test_a_hook_cannot_be_a_generator_and_refuses_unread_writes(name: str) -> None:
+def test_a_hook_cannot_be_a_generator_and_prevents_blind_writes(name: str) -> None:
     def lazy(self: Any, tx: Any) -> Any:
         yield
 

@@ -1,4 +1,4 @@
-"""Hydrators: items that are stored in another form than their model knows, read whole and written back whole."""
+"""Hydrators: items that are stored in a form that their model does not know, but read and written back whole."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from toy_hydrator import (
     is_squeezed,
     squeeze,
 )
-from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, is_commit, now, open_driver
+from transactions_rig import COLOURS, Colour, Driver, RecordedStore, Thing, is_commit, open_driver, resolve
 
 from holdall import Key, Model, ModelKey, SortKey, col, field
 from holdall.core.context import Context
@@ -46,16 +46,16 @@ KEY: ModelKey[Letter] = Letter.key(writer="ada", number=1)
 @pytest.fixture(params=COLOURS)
 def driver(request: pytest.FixtureRequest) -> Iterator[Driver]:
     colour: Colour = request.param
-    with open_driver(colour, Watched()) as opened:
+    with open_driver(colour, RecordedStore()) as opened:
         opened.db.run(lambda tx: tx.create(Letter, writer="ada", number=1, text="dear", readers=["bob"]))
         yield opened
 
 
-def values(driver: Driver, key: ModelKey[Letter] = KEY) -> dict[str, Any]:
+def read_values(driver: Driver, key: ModelKey[Letter] = KEY) -> dict[str, Any]:
     return driver.db.get_one(key).to_dict()
 
 
-def the_hydrator() -> Squeezer:
+def get_hydrator() -> Squeezer:
     hydrator = Letter._schema.hydrator
     assert isinstance(hydrator, Squeezer)
     return hydrator
@@ -64,18 +64,18 @@ def the_hydrator() -> Squeezer:
 FULL = {"writer": "ada", "number": 1, "text": "dear", "copies": 1, "readers": ["bob"]}
 
 
-# --- reading -----------------------------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------------------
 
 
-def test_every_way_of_reading_gives_the_whole_item(driver: Driver) -> None:
+def test_every_kind_of_read_returns_the_whole_item(driver: Driver) -> None:
     squeeze(driver.db, KEY)
 
     async def body(tx: Any) -> list[Letter]:
         rows = tx.query(Letter, writer="ada").all()
         return [
-            await now(tx.get(KEY)),
-            *await now(tx.get_all([KEY])),
-            *await now(rows),
+            await resolve(tx.get(KEY)),
+            *await resolve(tx.get_all([KEY])),
+            *await resolve(rows),
         ]
 
     found = [*driver.run(body), *driver.run(body, read_only=True)]
@@ -84,31 +84,31 @@ def test_every_way_of_reading_gives_the_whole_item(driver: Driver) -> None:
     assert is_squeezed(driver.db, KEY), "reading writes nothing"
 
 
-def test_an_item_is_hydrated_once_however_often_a_transaction_asks_for_it(driver: Driver) -> None:
+def test_a_transaction_hydrates_an_item_once(driver: Driver) -> None:
     squeeze(driver.db, KEY)
-    before = the_hydrator().hydrated
+    before = get_hydrator().hydrated
 
     async def body(tx: Any) -> bool:
-        return await now(tx.get(KEY)) is await now(tx.get_one(KEY))
+        return await resolve(tx.get(KEY)) is await resolve(tx.get_one(KEY))
 
     assert driver.run(body) is True
-    assert the_hydrator().hydrated == before + 1
+    assert get_hydrator().hydrated == before + 1
 
 
 def test_a_hydrator_gets_a_consistent_read_of_the_item_and_so_does_its_follower(driver: Driver) -> None:
     squeeze(driver.db, KEY)
-    reads = the_hydrator().reads
+    reads = get_hydrator().reads
     reads.clear()
 
     async def body(tx: Any) -> None:
-        (await now(tx.get_one(KEY))).text = "new"
+        (await resolve(tx.get_one(KEY))).text = "new"
 
     driver.run(body)
     pk, sk = KEY.encoded
     assert reads == [GetItem("holdall", {"pk": {"S": str(pk)}, "sk": {"S": str(sk)}}, True)] * 2
 
 
-# --- writing -----------------------------------------------------------------------------------------------
+# --- writing ----------------------------------------------------------------------------------------------
 
 
 CHANGES: list[tuple[str, Callable[[Letter], None], dict[str, Any]]] = [
@@ -127,20 +127,20 @@ def test_a_changed_item_is_written_whole_and_plain(
         squeeze(driver.db, KEY)
 
     async def body(tx: Any) -> None:
-        change(await now(tx.get_one(KEY)))
+        change(await resolve(tx.get_one(KEY)))
 
     driver.run(body)
-    assert values(driver) == {**FULL, **expected}
+    assert read_values(driver) == {**FULL, **expected}
     assert not is_squeezed(driver.db, KEY)
 
 
-def test_what_the_model_does_not_know_of_is_kept(driver: Driver) -> None:
+def test_attributes_that_the_model_does_not_know_are_kept(driver: Driver) -> None:
     item = dict(fetch_stored(driver.db, KEY) or {})
     driver.db.send(PutItem("holdall", {**item, "stamp": {"S": "queen"}}))
     squeeze(driver.db, KEY)
 
     async def body(tx: Any) -> None:
-        (await now(tx.get_one(KEY))).text = "new"
+        (await resolve(tx.get_one(KEY))).text = "new"
 
     driver.run(body)
     found = fetch_stored(driver.db, KEY)
@@ -149,12 +149,12 @@ def test_what_the_model_does_not_know_of_is_kept(driver: Driver) -> None:
     assert found["text"] == {"S": "new"}
 
 
-def test_a_squeezed_item_is_put_and_a_plain_one_updated_each_under_its_guard(driver: Driver) -> None:
+def test_a_squeezed_item_is_put_and_a_plain_one_updated_each_with_its_guard(driver: Driver) -> None:
     async def body(tx: Any) -> None:
-        (await now(tx.get_one(KEY))).text += "!"
+        (await resolve(tx.get_one(KEY))).text += "!"
 
     watched = driver.db._backend
-    assert isinstance(watched, Watched)
+    assert isinstance(watched, RecordedStore)
     driver.run(body)
     plain = watched.writes[-1]
     assert isinstance(plain, UpdateItem)
@@ -173,13 +173,13 @@ def test_a_squeezed_item_can_be_deleted(driver: Driver) -> None:
     squeeze(driver.db, KEY)
 
     async def body(tx: Any) -> None:
-        tx.delete(await now(tx.get_one(KEY)))
+        tx.delete(await resolve(tx.get_one(KEY)))
 
     driver.run(body)
     assert fetch_stored(driver.db, KEY) is None
 
 
-def test_a_squeezed_item_is_there_already_for_one_who_creates_it(driver: Driver) -> None:
+def test_a_squeezed_item_cannot_be_created_again(driver: Driver) -> None:
     squeeze(driver.db, KEY)
 
     async def body(tx: Any) -> None:
@@ -187,7 +187,7 @@ def test_a_squeezed_item_is_there_already_for_one_who_creates_it(driver: Driver)
 
     with pytest.raises(ModelAlreadyExistsError):
         driver.run(body)
-    assert values(driver) == FULL
+    assert read_values(driver) == FULL
 
 
 BLIND: list[tuple[str, Callable[[Any], None], dict[str, Any] | None]] = [
@@ -239,7 +239,7 @@ BLIND: list[tuple[str, Callable[[Any], None], dict[str, Any] | None]] = [
 
 
 @pytest.mark.parametrize(("write", "expected"), [pytest.param(w, e, id=name) for name, w, e in BLIND])
-def test_a_blind_write_of_a_squeezed_item_is_planned_again_within_the_attempt(
+def test_a_blind_write_of_a_squeezed_item_is_planned_again_in_the_same_attempt(
     driver: Driver, write: Callable[[Any], None], expected: dict[str, Any] | None
 ) -> None:
     squeeze(driver.db, KEY)
@@ -250,19 +250,19 @@ def test_a_blind_write_of_a_squeezed_item_is_planned_again_within_the_attempt(
         attempts += 1
         write(tx)
         tx.create(Thing, name="beside it")
-        tx.join(Sealing("beside it"))
+        tx.join(SealParticipant("beside it"))
 
-    before = len(the_hydrator().followed)
-    driver.once(body)
+    before = len(get_hydrator().followed)
+    driver.run_block(body)
     assert attempts == 1
     assert driver.db.get(Thing, "beside it") is not None
-    assert count_of(driver, "beside it") == "1"
+    assert fetch_seal_count(driver, "beside it") == "1"
     if expected is None:
         assert fetch_stored(driver.db, KEY) is None
     else:
-        assert values(driver) == {**FULL, **expected}
+        assert read_values(driver) == {**FULL, **expected}
         assert not is_squeezed(driver.db, KEY)
-    assert the_hydrator().followed[before:] == ["deleted" if expected is None else "rewritten"]
+    assert get_hydrator().followed[before:] == ["deleted" if expected is None else "rewritten"]
 
 
 class Visitor(Model):
@@ -271,10 +271,10 @@ class Visitor(Model):
     visits: int = 0
 
 
-def test_what_another_process_changes_between_two_plans_is_planned_for_again(driver: Driver) -> None:
-    """First the visitor turns out to be missing, then the letter to be squeezed: three writes in one attempt."""
+def test_a_change_by_another_process_between_two_plans_causes_a_third_one(driver: Driver) -> None:
+    """The first write finds the visitor missing, the second one the letter squeezed: one attempt with three writes."""
     watched = driver.db._backend
-    assert isinstance(watched, Watched)
+    assert isinstance(watched, RecordedStore)
     attempts = 0
 
     def meanwhile(request: Any) -> None:
@@ -288,19 +288,19 @@ def test_what_another_process_changes_between_two_plans_is_planned_for_again(dri
         new = {"mail": "ada@example.com"}
         tx.update(Visitor.key("ada"), col(Visitor.visits).increment_by(1), create_if_missing=new)
         tx.update(KEY, col(Letter.copies).increment_by(1))
-        tx.join(Sealing("planned again"))
+        tx.join(SealParticipant("planned again"))
         watched.before = meanwhile
 
-    driver.once(body)
+    driver.run_block(body)
     assert attempts == 1
-    assert values(driver) == {**FULL, "copies": 2}
-    assert count_of(driver, "planned again") == "1"
+    assert read_values(driver) == {**FULL, "copies": 2}
+    assert fetch_seal_count(driver, "planned again") == "1"
 
 
-def test_a_pointer_that_changes_after_it_was_planned_for_is_contention(driver: Driver) -> None:
+def test_a_pointer_that_changes_after_the_second_plan_is_contention(driver: Driver) -> None:
     squeeze(driver.db, KEY)
     watched = driver.db._backend
-    assert isinstance(watched, Watched)
+    assert isinstance(watched, RecordedStore)
     commits = attempts = 0
 
     def meanwhile(request: Any) -> None:
@@ -319,10 +319,10 @@ def test_a_pointer_that_changes_after_it_was_planned_for_is_contention(driver: D
     watched.before = meanwhile
     driver.run(body)
     assert attempts == 2
-    assert values(driver) == {**FULL, "copies": 2, "readers": ["bob", "eve"]}
+    assert read_values(driver) == {**FULL, "copies": 2, "readers": ["bob", "eve"]}
 
 
-def test_a_blind_write_of_an_item_that_is_deleted_meanwhile_finds_none(driver: Driver) -> None:
+def test_a_blind_update_of_an_item_that_is_deleted_meanwhile_is_refused(driver: Driver) -> None:
     squeeze(driver.db, KEY)
     pointer = dict(fetch_stored(driver.db, KEY) or {})
     driver.db.send(PutItem("holdall", {**pointer, SQUEEZED: {"S": VANISHING}}))
@@ -335,7 +335,7 @@ def test_a_blind_write_of_an_item_that_is_deleted_meanwhile_finds_none(driver: D
     assert fetch_stored(driver.db, KEY) is None
 
 
-def test_a_blind_update_is_refused_when_the_whole_item_is_not_as_expected(driver: Driver) -> None:
+def test_a_blind_update_checks_its_expectations_on_the_whole_item(driver: Driver) -> None:
     squeeze(driver.db, KEY)
 
     async def body(tx: Any) -> None:
@@ -344,7 +344,7 @@ def test_a_blind_update_is_refused_when_the_whole_item_is_not_as_expected(driver
     with pytest.raises(InvalidModelUpdateError, match="dear"):
         driver.run(body)
     assert is_squeezed(driver.db, KEY)
-    assert values(driver) == FULL
+    assert read_values(driver) == FULL
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_a_blind_update_is_refused_when_the_whole_item_is_not_as_expected(driver
     ],
     ids=["update", "put", "delete"],
 )
-def test_a_condition_is_one_on_the_whole_item(driver: Driver, write: Callable[[Any], None]) -> None:
+def test_a_condition_is_checked_on_the_whole_item(driver: Driver, write: Callable[[Any], None]) -> None:
     squeeze(driver.db, KEY)
 
     async def body(tx: Any) -> None:
@@ -367,21 +367,21 @@ def test_a_condition_is_one_on_the_whole_item(driver: Driver, write: Callable[[A
     with pytest.raises(InvalidModelUpdateError, match="text is 'dear', expected 'x'"):
         driver.run(body)
     assert is_squeezed(driver.db, KEY)
-    assert values(driver) == FULL
+    assert read_values(driver) == FULL
 
 
-def test_updates_of_a_squeezed_item_that_was_read_are_part_of_the_whole(driver: Driver) -> None:
+def test_updates_of_a_loaded_squeezed_item_are_part_of_the_whole_item(driver: Driver) -> None:
     squeeze(driver.db, KEY)
 
     async def body(tx: Any) -> None:
-        (await now(tx.get_one(KEY))).field("readers").append("eve")
+        (await resolve(tx.get_one(KEY))).field("readers").append("eve")
 
     driver.run(body)
-    assert values(driver) == {**FULL, "readers": ["bob", "eve"]}
+    assert read_values(driver) == {**FULL, "readers": ["bob", "eve"]}
     assert not is_squeezed(driver.db, KEY)
 
 
-def test_a_blind_write_of_an_item_that_cannot_be_read_is_abandoned(driver: Driver) -> None:
+def test_a_blind_write_of_an_unreadable_item_is_abandoned(driver: Driver) -> None:
     squeeze(driver.db, KEY)
     broken = dict(fetch_stored(driver.db, KEY) or {})
     driver.db.send(PutItem("holdall", {**broken, SQUEEZED: {"S": BROKEN}}))
@@ -399,18 +399,20 @@ def test_a_blind_write_of_an_item_that_cannot_be_read_is_abandoned(driver: Drive
         tx.join(Witness())
         tx.after_failure(lambda error: events.append(type(error).__name__))
 
-    for way in (driver.run, driver.once):
+    for way in (driver.run, driver.run_block):
         events.clear()
         with pytest.raises(UnreadableError):
             way(body)
-        assert events == ["abandon", "UnreadableError"], "it was refused, so it certainly did not happen"
+        assert events == ["abandon", "UnreadableError"], (
+            "the write was refused, so it certainly did not happen"
+        )
 
 
-def test_an_item_that_cannot_be_read_can_be_deleted_by_its_key(driver: Driver) -> None:
+def test_an_unreadable_item_can_be_deleted_by_its_key(driver: Driver) -> None:
     squeeze(driver.db, KEY)
     broken = dict(fetch_stored(driver.db, KEY) or {})
     driver.db.send(PutItem("holdall", {**broken, SQUEEZED: {"S": BROKEN}}))
-    hydrator = the_hydrator()
+    hydrator = get_hydrator()
     before = hydrator.hydrated, len(hydrator.followed)
 
     async def body(tx: Any) -> None:
@@ -421,25 +423,27 @@ def test_an_item_that_cannot_be_read_can_be_deleted_by_its_key(driver: Driver) -
     assert (hydrator.hydrated, hydrator.followed[before[1] :]) == (before[0], ["deleted"])
 
 
-def test_whoever_rewrites_or_deletes_a_squeezed_item_is_followed(driver: Driver) -> None:
+def test_the_hydrator_follows_rewrites_and_deletions_of_squeezed_items(driver: Driver) -> None:
     def body(change: Callable[[Any, Letter], object]) -> Callable[[Any], Any]:
         async def run(tx: Any) -> None:
-            change(tx, await now(tx.get_one(KEY)))
+            change(tx, await resolve(tx.get_one(KEY)))
 
         return run
 
     squeeze(driver.db, KEY)
-    before = len(the_hydrator().followed)
+    before = len(get_hydrator().followed)
     driver.run(body(lambda tx, letter: letter.text))
     driver.run(body(lambda tx, letter: setattr(letter, "text", "new")))
     driver.run(body(lambda tx, letter: setattr(letter, "text", "newer")))
-    assert the_hydrator().followed[before:] == ["rewritten"], "not by a reader, nor once it is plain"
+    assert get_hydrator().followed[before:] == ["rewritten"], (
+        "reads, and writes of a plain item, are not followed"
+    )
     squeeze(driver.db, KEY)
     driver.run(body(lambda tx, letter: tx.delete(letter)))
-    assert the_hydrator().followed[before:] == ["rewritten", "deleted"]
+    assert get_hydrator().followed[before:] == ["rewritten", "deleted"]
 
 
-# --- many rows ---------------------------------------------------------------------------------------------
+# --- many rows -------------------------------------------------------------------------------------
 
 
 def write_letters(driver: Driver, count: int, *, squeezed: Callable[[int], bool]) -> None:
@@ -451,18 +455,18 @@ def write_letters(driver: Driver, count: int, *, squeezed: Callable[[int], bool]
             squeeze(driver.db, Letter.key(writer="ada", number=number))
 
 
-def rows(driver: Driver, how: Callable[[Any], Any]) -> Any:
+def run_in_body(driver: Driver, how: Callable[[Any], Any]) -> Any:
     async def body(tx: Any) -> Any:
-        return await now(how(tx))
+        return await resolve(how(tx))
 
     return driver.run(body)
 
 
-def test_a_filter_sees_the_whole_item_also_where_the_store_does_not(driver: Driver) -> None:
+def test_a_filter_sees_the_whole_item_although_the_store_does_not(driver: Driver) -> None:
     write_letters(driver, 8, squeezed=lambda number: number % 2 == 0)
     wanted = col(Letter.text).begins_with("letter") & (col(Letter.text) != "letter 4")
     query = {"writer": "ada", "where": wanted}
-    assert [it.number for it in rows(driver, lambda tx: tx.query(Letter, **query).all())] == [
+    assert [it.number for it in run_in_body(driver, lambda tx: tx.query(Letter, **query).all())] == [
         2,
         3,
         5,
@@ -470,45 +474,45 @@ def test_a_filter_sees_the_whole_item_also_where_the_store_does_not(driver: Driv
         7,
         8,
     ]
-    assert rows(driver, lambda tx: tx.query(Letter, **query).count()) == 6
-    assert [it.number for it in rows(driver, lambda tx: tx.query(Letter, limit=3, **query).all())] == [
+    assert run_in_body(driver, lambda tx: tx.query(Letter, **query).count()) == 6
+    assert [it.number for it in run_in_body(driver, lambda tx: tx.query(Letter, limit=3, **query).all())] == [
         2,
         3,
         5,
     ]
-    assert rows(driver, lambda tx: tx.query(Letter, **query).first()).number == 2
+    assert run_in_body(driver, lambda tx: tx.query(Letter, **query).first()).number == 2
     assert {it.number for it in driver.db.scan(Letter, where=wanted)} == {2, 3, 5, 6, 7, 8}
     assert driver.db.scan(Letter, where=wanted).count() == 6
 
 
 def test_no_more_rows_are_hydrated_than_a_limit_needs(driver: Driver) -> None:
     write_letters(driver, 9, squeezed=lambda number: True)
-    before = the_hydrator().hydrated
-    assert len(rows(driver, lambda tx: tx.query(Letter, writer="ada", limit=4).all())) == 4
-    assert the_hydrator().hydrated == before + 4
+    before = get_hydrator().hydrated
+    assert len(run_in_body(driver, lambda tx: tx.query(Letter, writer="ada", limit=4).all())) == 4
+    assert get_hydrator().hydrated == before + 4
     wanted = col(Letter.text).begins_with("letter")
-    found = rows(driver, lambda tx: tx.query(Letter, writer="ada", where=wanted, limit=3).all())
+    found = run_in_body(driver, lambda tx: tx.query(Letter, writer="ada", where=wanted, limit=3).all())
     assert [letter.number for letter in found] == [2, 3, 4]
-    assert the_hydrator().hydrated == before + 8, "the first of four did not match"
+    assert get_hydrator().hydrated == before + 8, "the first of four did not match"
 
 
-def test_rows_of_other_models_and_items_deleted_meanwhile_are_left_out(driver: Driver) -> None:
+def test_rows_of_other_models_and_items_deleted_meanwhile_are_omitted(driver: Driver) -> None:
     write_letters(driver, 4, squeezed=lambda number: True)
     foreign = dict(fetch_stored(driver.db, Letter.key(writer="ada", number=1)) or {})
     driver.db.send(PutItem("holdall", {**foreign, "_type": {"S": "Bill"}, SQUEEZED: {"S": BROKEN}}))
     vanishing = Letter.key(writer="ada", number=3)
     broken = dict(fetch_stored(driver.db, vanishing) or {})
     driver.db.send(PutItem("holdall", {**broken, SQUEEZED: {"S": VANISHING}}))
-    before = the_hydrator().hydrated
-    found = rows(driver, lambda tx: tx.query(Letter, writer="ada", limit=2).all())
+    before = get_hydrator().hydrated
+    found = run_in_body(driver, lambda tx: tx.query(Letter, writer="ada", limit=2).all())
     assert [letter.number for letter in found] == [2, 4]
-    assert the_hydrator().hydrated == before + 3, "the row of another model is not hydrated"
+    assert get_hydrator().hydrated == before + 3, "the row of another model is not hydrated"
     assert driver.db.get(vanishing) is None
     keys = [vanishing, Letter.key(writer="ada", number=4)]
     assert [letter and letter.number for letter in driver.db.get_all(keys)] == [None, 4]
 
 
-def test_an_item_that_cannot_be_read_is_an_error_for_the_caller_that_reaches_it(driver: Driver) -> None:
+def test_an_unreadable_row_is_an_error_when_a_caller_reaches_it(driver: Driver) -> None:
     write_letters(driver, 5, squeezed=lambda number: True)
     broken = dict(fetch_stored(driver.db, Letter.key(writer="ada", number=3)) or {})
     driver.db.send(PutItem("holdall", {**broken, SQUEEZED: {"S": BROKEN}}))
@@ -520,7 +524,7 @@ def test_an_item_that_cannot_be_read_is_an_error_for_the_caller_that_reaches_it(
         for number in (1, 2, 4, 5):
             tx.get_one(Letter, writer="ada", number=number).copies = 2
     letters = iter(driver.db.query(Letter, writer="ada"))
-    assert [next(letters).number, next(letters).number] == [1, 2], "it is the only one to hydrate"
+    assert [next(letters).number, next(letters).number] == [1, 2], "only the third item has to be hydrated"
     with pytest.raises(UnreadableError):
         next(letters)
     assert [letter.number for letter in driver.db.query(Letter, writer="ada", limit=2)] == [1, 2]
@@ -530,8 +534,8 @@ def test_an_item_that_cannot_be_read_is_an_error_for_the_caller_that_reaches_it(
     assert driver.db.get_all(keys[:1])[0] is not None
 
 
-class Crowd(Squeezer):
-    """Counts the hydrations that are under way at once; each waits until so many are."""
+class CountingSqueezer(Squeezer):
+    """A hydrator that counts concurrent hydrations; each waits until there are ``waits_for``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -554,17 +558,17 @@ class Crowd(Squeezer):
         return await super().hydrate(context, read, item)
 
 
-class Page(Model, archive=Crowd()):
-    """One of many that are read at once."""
+class Page(Model, archive=CountingSqueezer()):
+    """A model whose items are hydrated concurrently."""
 
     writer: Key[str]
     number: SortKey[int]
     text: str = ""
 
 
-def test_rows_are_hydrated_side_by_side_up_to_a_limit(driver: Driver) -> None:
-    crowd, numbers = Page._schema.hydrator, range(70)
-    assert isinstance(crowd, Crowd)
+def test_rows_are_hydrated_concurrently_up_to_a_limit(driver: Driver) -> None:
+    hydrator, numbers = Page._schema.hydrator, range(70)
+    assert isinstance(hydrator, CountingSqueezer)
     with driver.db.transaction() as tx:
         for number in numbers:
             tx.create(Page, writer="ada", number=number, text=str(number))
@@ -576,16 +580,16 @@ def test_rows_are_hydrated_side_by_side_up_to_a_limit(driver: Driver) -> None:
         lambda tx: tx.get_all(keys),
     ]
     for way in ways:
-        crowd.most, crowd.waits_for = 0, 2 if driver.colour == "blocking" else 64
-        found = rows(driver, way)
+        hydrator.most, hydrator.waits_for = 0, 2 if driver.colour == "blocking" else 64
+        found = run_in_body(driver, way)
         assert [(page.number, page.text) for page in found] == [(number, str(number)) for number in numbers]
-        assert crowd.waits_for <= crowd.most <= 64
+        assert hydrator.waits_for <= hydrator.most <= 64
 
 
-# --- parts -------------------------------------------------------------------------------------------------
+# --- partial items ----------------------------------------------------------------------------------------
 
 
-def test_a_part_of_a_squeezed_item_is_a_part_of_the_whole(driver: Driver) -> None:
+def test_a_partial_read_of_a_squeezed_item_returns_fields_of_the_whole_item(driver: Driver) -> None:
     squeeze(driver.db, KEY)
     ways: list[Callable[[Any], Any]] = [
         lambda tx: tx.get_one(KEY, only=["text"]),
@@ -594,7 +598,7 @@ def test_a_part_of_a_squeezed_item_is_a_part_of_the_whole(driver: Driver) -> Non
         lambda tx: tx.query(Letter, writer="ada", only=["text"], where=col(Letter.copies) == 1).all(),
         lambda tx: tx.query(Letter, writer="ada", only=["text"]).first(),
     ]
-    found = [*map(partial(rows, driver), ways), *(way(driver.db) for way in ways)]
+    found = [*map(partial(run_in_body, driver), ways), *(way(driver.db) for way in ways)]
     found += [list(driver.db.scan(Letter, only=["text"]))]
     for each in found:
         (part,) = each if isinstance(each, list) else [each]
@@ -613,7 +617,7 @@ PARTS: list[tuple[str, Callable[[Any], Any]]] = [
 
 @pytest.mark.parametrize("read_only", [False, True])
 @pytest.mark.parametrize("read", [pytest.param(read, id=name) for name, read in PARTS])
-def test_a_part_that_was_read_is_locked_as_it_was_stored(
+def test_a_partial_read_locks_the_item_as_it_was_stored(
     driver: Driver, read: Callable[[Any], Any], read_only: bool
 ) -> None:
     squeeze(driver.db, KEY)
@@ -623,39 +627,39 @@ def test_a_part_that_was_read_is_locked_as_it_was_stored(
     async def body(tx: Any) -> None:
         nonlocal attempts
         attempts += 1
-        found = await now(read(tx))
+        found = await resolve(read(tx))
         assert (found[0] if isinstance(found, list) else found).text == "dear"
         if attempts <= 2:
             _read_by(driver, f"eve {attempts}")
         if attempts == 1:
             squeeze(driver.db, KEY)
-        thing = await now(tx.get_one(Thing, "beside it"))
+        thing = await resolve(tx.get_one(Thing, "beside it"))
         if not read_only:
             thing.n += 1
 
     driver.run(body, read_only=read_only)
-    assert attempts == 3, "what the part shows may depend on everything that was stored"
+    assert attempts == 3, "the fields can depend on the whole stored item"
 
 
-def test_a_part_that_was_read_is_replaced_by_the_whole_item(driver: Driver) -> None:
+def test_a_partial_item_can_be_read_again_as_a_whole(driver: Driver) -> None:
     squeeze(driver.db, KEY)
-    before = len(the_hydrator().followed)
+    before = len(get_hydrator().followed)
 
     async def body(tx: Any) -> None:
-        part = await now(tx.get_one(KEY, only=["text"]))
-        whole = await now(tx.get_one(KEY))
+        part = await resolve(tx.get_one(KEY, only=["text"]))
+        whole = await resolve(tx.get_one(KEY))
         whole.text = part.text + "!"
 
     driver.run(body)
-    assert values(driver) == {**FULL, "text": "dear!"}
-    assert the_hydrator().followed[before:] == ["rewritten"]
+    assert read_values(driver) == {**FULL, "text": "dear!"}
+    assert get_hydrator().followed[before:] == ["rewritten"]
 
 
-# --- derived models ----------------------------------------------------------------------------------------
+# --- derived models ---------------------------------------------------------------------------------------
 
 
 class Paper(Model):
-    """Not squeezed itself."""
+    """A model that is never squeezed."""
 
     writer: Key[str]
     number: SortKey[int]
@@ -664,25 +668,25 @@ class Paper(Model):
 
 
 class Folded(Paper, archive=Squeezer()):
-    """What a key of `Paper` may lead to."""
+    """A derived model, which a key of `Paper` can find."""
 
 
 SHEET: ModelKey[Paper] = Paper.key(writer="ada", number=1)
 
 
-def test_a_key_of_a_model_leads_to_squeezed_items_of_derived_models(driver: Driver) -> None:
+def test_a_key_of_a_model_finds_squeezed_items_of_derived_models(driver: Driver) -> None:
     with driver.db.transaction() as tx:
         tx.create(Folded, writer="ada", number=1, text="dear")
         tx.create(Paper, writer="ada", number=2, text="dear")
     squeeze(driver.db, SHEET)
     wanted = {"writer": "ada", "where": col(Paper.text) == "dear"}
-    found = rows(driver, lambda tx: tx.query(Paper, **wanted).all())
+    found = run_in_body(driver, lambda tx: tx.query(Paper, **wanted).all())
     assert [(type(each), each.text, each.copies) for each in found] == [
         (Folded, "dear", 1),
         (Paper, "dear", 1),
     ]
-    assert rows(driver, lambda tx: tx.query(Paper, **wanted, only=["text"]).count()) == 2
-    assert rows(driver, lambda tx: tx.get_one(SHEET)).text == "dear"
+    assert run_in_body(driver, lambda tx: tx.query(Paper, **wanted, only=["text"]).count()) == 2
+    assert run_in_body(driver, lambda tx: tx.get_one(SHEET)).text == "dear"
     assert driver.db.get_one(SHEET, only=["copies"]).copies == 1
     stored = driver.db.get_stored(SHEET)
     assert stored is not None
@@ -705,7 +709,7 @@ SHEET_WRITES: list[tuple[str, Callable[[Any], Any], dict[str, Any] | None]] = [
 @pytest.mark.parametrize(
     ("write", "expected"), [pytest.param(write, found, id=name) for name, write, found in SHEET_WRITES]
 )
-def test_a_blind_write_by_a_key_of_a_model_meets_squeezed_items_of_derived_models(
+def test_a_blind_write_with_a_key_of_a_model_rewrites_squeezed_items_of_derived_models(
     driver: Driver, write: Callable[[Any], Any], expected: dict[str, Any] | None
 ) -> None:
     driver.db.create(Folded(writer="ada", number=1, text="dear"))
@@ -726,11 +730,11 @@ def test_a_blind_write_by_a_key_of_a_model_meets_squeezed_items_of_derived_model
     assert hydrator.followed[before:] == ["deleted" if expected is None else "rewritten"]
 
 
-# --- descriptors -------------------------------------------------------------------------------------------
+# --- descriptors ------------------------------------------------------------------------------------------
 
 
 class Seal:
-    """A class attribute that takes part in its items' transactions, and that can be loaded."""
+    """A class attribute that joins the transactions of its items, and can be loaded."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[object, str, bool]] = []
@@ -743,14 +747,14 @@ class Seal:
     ) -> Participant | None:
         assert item is None or item.key == key
         self.seen.append((key.components["name"], role, item is not None))
-        return None if role == "read" else Sealing(key.components["name"])
+        return None if role == "read" else SealParticipant(key.components["name"])
 
     async def load_for(self, context: Context, items: Sequence[Any], names: Sequence[str]) -> None:
         assert len(set(names)) == len(names)
         self.loaded.append([item.name for item in items])
 
 
-class Sealing(Participant):
+class SealParticipant(Participant):
     def __init__(self, name: str) -> None:
         self._name = name
 
@@ -770,7 +774,7 @@ class Crate(Model):
     seal = Seal()
 
 
-def count_of(driver: Driver, name: str) -> str | None:
+def fetch_seal_count(driver: Driver, name: str) -> str | None:
     found = driver.db.send(GetItem("holdall", {"pk": {"S": f"seal {name}"}, "sk": {"S": "#"}}, True)).item
     return None if found is None else found["count"]["N"]
 
@@ -783,10 +787,10 @@ def test_a_descriptor_joins_every_transaction_of_its_item(driver: Driver) -> Non
         tx.create(Parcel, name="a")
 
     async def update(tx: Any) -> None:
-        (await now(tx.get_one(Parcel, "a"))).weight += 1
+        (await resolve(tx.get_one(Parcel, "a"))).weight += 1
 
     async def read(tx: Any) -> None:
-        (await now(tx.get_one(Parcel, "a"))).weight  # noqa: B018 - reading is the point
+        (await resolve(tx.get_one(Parcel, "a"))).weight  # noqa: B018 - reading is the point
 
     async def update_blindly(tx: Any) -> None:
         tx.update(Parcel, {"name": "a", "weight": 1}, {"weight": 2})
@@ -795,7 +799,7 @@ def test_a_descriptor_joins_every_transaction_of_its_item(driver: Driver) -> Non
         tx.create_or_put(Parcel, {"name": "a"}, {})
 
     async def delete(tx: Any) -> None:
-        tx.delete(await now(tx.get_one(Parcel, "a")))
+        tx.delete(await resolve(tx.get_one(Parcel, "a")))
 
     async def delete_by_key(tx: Any) -> None:
         tx.delete(Parcel.key(name="a"))
@@ -811,17 +815,17 @@ def test_a_descriptor_joins_every_transaction_of_its_item(driver: Driver) -> Non
         ("a", "deleted", True),
         ("a", "deleted", False),
     ]
-    assert count_of(driver, "a") == "6"
+    assert fetch_seal_count(driver, "a") == "6"
 
 
-def test_a_descriptor_does_not_join_for_items_that_a_transaction_does_not_have(driver: Driver) -> None:
+def test_a_descriptor_does_not_join_for_missing_partial_and_unwritten_items(driver: Driver) -> None:
     driver.db.create(Parcel(name="a"))
     seal = Parcel.__dict__["seal"]
     seal.seen.clear()
 
     async def body(tx: Any) -> None:
-        await now(tx.get(Parcel, "missing"))
-        await now(tx.get(Parcel, "a", only=["weight"]))
+        await resolve(tx.get(Parcel, "missing"))
+        await resolve(tx.get(Parcel, "a", only=["weight"]))
         tx.create(Parcel, name="b")
         tx.delete(Parcel.key("b"))
         tx.create(Thing, name="a")
@@ -844,11 +848,11 @@ class Fragile(Insured):
     seal = Seal()
 
 
-def test_descriptors_of_derived_models_join_also_by_a_key_of_their_base(driver: Driver) -> None:
+def test_descriptors_of_derived_models_join_even_with_a_key_of_their_base(driver: Driver) -> None:
     seals = [Chest.__dict__["seal"], Insured.__dict__["policy"], Fragile.__dict__["seal"]]
 
     async def read(tx: Any) -> None:
-        (await now(tx.get_one(Chest, "a"))).weight += 1
+        (await resolve(tx.get_one(Chest, "a"))).weight += 1
 
     async def delete(tx: Any) -> None:
         tx.delete(Chest.key("a"))
@@ -858,12 +862,12 @@ def test_descriptors_of_derived_models_join_also_by_a_key_of_their_base(driver: 
         for seal in seals:
             seal.seen.clear()
         driver.run(body)
-        # without the item, one descriptor stands for all of its name
+        # without the item, one descriptor joins for all with its name
         assert [[role for _, role, _ in seal.seen] for seal in seals] == expected
 
 
 class Careless:
-    """A class attribute that returns something else than a participant."""
+    """A class attribute that returns a value that is not a participant."""
 
     def participate(self, key: ModelKey[Any], item: Model | None, role: str, run: Joining) -> object:
         return "me"
@@ -874,7 +878,7 @@ class Bag(Model):
     careless = Careless()
 
 
-def test_what_a_descriptor_returns_must_be_a_participant(driver: Driver) -> None:
+def test_a_descriptor_must_return_a_participant(driver: Driver) -> None:
     async def body(tx: Any) -> None:
         tx.create(Bag, name="a")
 
@@ -883,7 +887,7 @@ def test_what_a_descriptor_returns_must_be_a_participant(driver: Driver) -> None
     assert driver.db.get(Bag, "a") is None
 
 
-def test_what_descriptors_stand_for_is_loaded_for_many_items_at_once(driver: Driver) -> None:
+def test_descriptors_are_loaded_for_many_items_at_once(driver: Driver) -> None:
     with driver.db.transaction() as tx:
         tx.create(Parcel, name="a")
         tx.create(Parcel, name="b")
@@ -893,8 +897,8 @@ def test_what_descriptors_stand_for_is_loaded_for_many_items_at_once(driver: Dri
     crates.clear()
 
     async def body(tx: Any) -> None:
-        items = await now(tx.get_all([Parcel.key("a"), Parcel.key("b"), Crate.key("c"), Crate.key("d")]))
-        await now(tx.load([item for item in items if item is not None], "seal"))
+        items = await resolve(tx.get_all([Parcel.key("a"), Parcel.key("b"), Crate.key("c"), Crate.key("d")]))
+        await resolve(tx.load([item for item in items if item is not None], "seal"))
 
     driver.run(body)
     assert (parcels, crates) == ([["a", "b"]], [["c"]])
@@ -902,45 +906,45 @@ def test_what_descriptors_stand_for_is_loaded_for_many_items_at_once(driver: Dri
     driver.db.get_all([Parcel.key("b"), Crate.key("c"), Crate.key("d")], include=iter(["seal"]))
     assert (parcels, crates) == ([["a", "b"], ["a"], ["b"]], [["c"], ["c"]])
     with pytest.raises(InvalidOptionsError, match="weight"):
-        driver.db.get(Parcel.key("nobody"), include=["weight"])
+        driver.db.get(Parcel.key("missing"), include=["weight"])
     with pytest.raises(InvalidOptionsError, match="weight"):
-        driver.db.get_all([Parcel.key("nobody")], include=["weight"])
+        driver.db.get_all([Parcel.key("missing")], include=["weight"])
     with pytest.raises(InvalidOptionsError, match="not an item"):
         driver.db.load([None], "seal")
 
 
-class Meeting:
-    """A class attribute that can be loaded once two models' are under way; an item called ``bad`` cannot be."""
+class WaitingDescriptor:
+    """A class attribute whose load waits until two models are being loaded, and fails for an item called ``bad``."""
 
     kind = "meeting"
     arrived = 0
 
     async def load_for(self, context: Context, items: Sequence[Any], names: Sequence[str]) -> None:
         assert list(names) == ["first", "second"]
-        Meeting.arrived += 1
+        WaitingDescriptor.arrived += 1
         for _ in range(10_000):
-            if Meeting.arrived == 2:
+            if WaitingDescriptor.arrived == 2:
                 break
             await context.port.sleep(0.001)
         else:
-            raise AssertionError("the other is not loaded meanwhile")
+            raise AssertionError("the other model is not loaded concurrently")
         if any(item.name == "bad" for item in items):
             raise UnreadableError("bad")
 
 
 class Desk(Model):
     name: Key[str]
-    first = Meeting()
-    second = Meeting()
+    first = WaitingDescriptor()
+    second = WaitingDescriptor()
 
 
 class Chair(Model):
     name: Key[str]
-    first = Meeting()
-    second = Meeting()
+    first = WaitingDescriptor()
+    second = WaitingDescriptor()
 
 
-def test_what_descriptors_stand_for_is_loaded_side_by_side_once_for_each_model_and_kind(
+def test_descriptors_are_loaded_concurrently_once_for_each_model_and_kind(
     driver: Driver,
 ) -> None:
     driver.db.create(Desk(name="a"))
@@ -948,21 +952,21 @@ def test_what_descriptors_stand_for_is_loaded_side_by_side_once_for_each_model_a
     driver.db.create(Chair(name="bad"))
 
     async def body(tx: Any, name: str) -> None:
-        items = await now(tx.get_all([Desk.key("a"), Chair.key(name)]))
-        Meeting.arrived = 0
-        await now(tx.load(items, "first", "second", "first"))
-        assert Meeting.arrived == 2
+        items = await resolve(tx.get_all([Desk.key("a"), Chair.key(name)]))
+        WaitingDescriptor.arrived = 0
+        await resolve(tx.load(items, "first", "second", "first"))
+        assert WaitingDescriptor.arrived == 2
 
     driver.run(lambda tx: body(tx, "a"))
     with pytest.raises(UnreadableError):
         driver.run(lambda tx: body(tx, "bad"))
 
 
-# --- races -------------------------------------------------------------------------------------------------
+# --- races ------------------------------------------------------------------------------------------------
 
 
 class Meanwhile:
-    """A body that changes or only reads a letter; something else happens during its first attempt."""
+    """A body that reads and changes a letter; another function runs during its first attempt."""
 
     def __init__(self, other: Callable[[], None], change: Callable[[Any, Any], None]) -> None:
         self.attempts = 0
@@ -971,13 +975,13 @@ class Meanwhile:
 
     async def __call__(self, tx: Any) -> None:
         self.attempts += 1
-        letter = await now(tx.get_one(KEY))
+        letter = await resolve(tx.get_one(KEY))
         self._change(tx, letter)
         if self.attempts == 1:
             self._other()
 
 
-WISHES: list[tuple[str, Callable[[Any, Any], None], dict[str, Any] | None]] = [
+LETTER_CHANGES: list[tuple[str, Callable[[Any, Any], None], dict[str, Any] | None]] = [
     ("assigns", lambda tx, letter: setattr(letter, "text", letter.text + "!"), {"text": "dear!"}),
     ("overwrites", lambda tx, letter: setattr(letter, "text", "new"), {"text": "new"}),
     ("increments", lambda tx, letter: letter.field("copies").increment_by(1), {"copies": 2}),
@@ -985,7 +989,9 @@ WISHES: list[tuple[str, Callable[[Any, Any], None], dict[str, Any] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "expected"), [pytest.param(c, e, id=name) for name, c, e in WISHES])
+@pytest.mark.parametrize(
+    ("change", "expected"), [pytest.param(c, e, id=name) for name, c, e in LETTER_CHANGES]
+)
 def test_an_item_that_is_squeezed_meanwhile_is_read_again_and_written(
     driver: Driver, change: Callable[[Any, Any], None], expected: dict[str, Any] | None
 ) -> None:
@@ -995,12 +1001,14 @@ def test_an_item_that_is_squeezed_meanwhile_is_read_again_and_written(
     if expected is None:
         assert fetch_stored(driver.db, KEY) is None
     else:
-        assert values(driver) == {**FULL, **expected}
+        assert read_values(driver) == {**FULL, **expected}
         assert not is_squeezed(driver.db, KEY)
 
 
-@pytest.mark.parametrize(("change", "expected"), [pytest.param(c, e, id=name) for name, c, e in WISHES])
-def test_of_two_who_write_a_squeezed_item_the_second_sees_what_the_first_wrote(
+@pytest.mark.parametrize(
+    ("change", "expected"), [pytest.param(c, e, id=name) for name, c, e in LETTER_CHANGES]
+)
+def test_a_write_of_a_squeezed_item_that_another_process_rewrote_meanwhile_is_retried(
     driver: Driver, change: Callable[[Any, Any], None], expected: dict[str, Any] | None
 ) -> None:
     squeeze(driver.db, KEY)
@@ -1010,18 +1018,18 @@ def test_of_two_who_write_a_squeezed_item_the_second_sees_what_the_first_wrote(
     if expected is None:
         assert fetch_stored(driver.db, KEY) is None
     else:
-        assert values(driver) == {**FULL, "readers": ["bob", "eve"], **expected}
+        assert read_values(driver) == {**FULL, "readers": ["bob", "eve"], **expected}
 
 
 def _read_by(driver: Driver, name: str) -> None:
     driver.db.run(lambda tx: tx.get_one(KEY).readers.append(name))
 
 
-def test_contention_on_a_squeezed_item_is_told_as_such(driver: Driver) -> None:
+def test_contention_on_a_squeezed_item_is_reported_as_contention(driver: Driver) -> None:
     squeeze(driver.db, KEY)
 
     async def body(tx: Any) -> None:
-        letter = await now(tx.get_one(KEY))
+        letter = await resolve(tx.get_one(KEY))
         letter.text = "new"
         if not is_squeezed(driver.db, KEY):
             squeeze(driver.db, KEY)
@@ -1031,7 +1039,7 @@ def test_contention_on_a_squeezed_item_is_told_as_such(driver: Driver) -> None:
     with pytest.raises(TransactionFailedError) as failed:
         driver.run(body, retries=3)
     assert isinstance(failed.value.__cause__, ContentionError)
-    assert values(driver)["text"] == "dear"
+    assert read_values(driver)["text"] == "dear"
 
 
 def test_a_squeezed_item_that_was_only_read_is_checked_by_its_guard(driver: Driver) -> None:
@@ -1039,9 +1047,9 @@ def test_a_squeezed_item_that_was_only_read_is_checked_by_its_guard(driver: Driv
     seen = []
 
     async def body(tx: Any) -> None:
-        letter = await now(tx.get_one(KEY))
+        letter = await resolve(tx.get_one(KEY))
         seen.append(list(letter.readers))
-        thing = await now(tx.get(Thing, "readers", create_if_missing=True))
+        thing = await resolve(tx.get(Thing, "readers", create_if_missing=True))
         thing.n = len(letter.readers)
         if len(seen) == 1:
             _read_by(driver, "eve")
@@ -1052,32 +1060,30 @@ def test_a_squeezed_item_that_was_only_read_is_checked_by_its_guard(driver: Driv
 
 
 @pytest.mark.parametrize("cold", [False, True], ids=["plain", "squeezed"])
-def test_a_transaction_that_only_reads_notices_what_was_written_between_its_reads(
-    driver: Driver, cold: bool
-) -> None:
+def test_a_read_only_transaction_detects_a_write_between_its_reads(driver: Driver, cold: bool) -> None:
     if cold:
         squeeze(driver.db, KEY)
     driver.db.run(lambda tx: tx.create(Thing, name="readers", n=1))
     seen: list[tuple[int, int]] = []
 
     async def body(tx: Any) -> None:
-        letter = await now(tx.get_one(KEY))
+        letter = await resolve(tx.get_one(KEY))
         readers = len(letter.readers)
         if not seen:
             _read_by(driver, "eve")
             driver.db.run(lambda tx: setattr(tx.get_one(Thing, "readers"), "n", 2))
-        seen.append((readers, (await now(tx.get_one(Thing, "readers"))).n))
+        seen.append((readers, (await resolve(tx.get_one(Thing, "readers"))).n))
 
     driver.run(body, read_only=True)
     assert seen == [(1, 2), (2, 2)]
 
 
-def shout(values: dict[str, Any]) -> dict[str, Any]:
+def convert_to_upper_case(values: dict[str, Any]) -> dict[str, Any]:
     return {**values, "text": values["text"].upper()}
 
 
-class Poster(Model, archive=Squeezer(), migrations=[shout]):
-    """Converted since the first version."""
+class Poster(Model, archive=Squeezer(), migrations=[convert_to_upper_case]):
+    """A model with a conversion."""
 
     writer: Key[str]
     text: str = ""
@@ -1093,14 +1099,14 @@ def test_an_item_of_an_older_version_is_converted_after_it_is_hydrated(driver: D
         driver.db.send(PutItem("holdall", {**raw, SQUEEZED: {"S": VANISHING}}))
         assert driver.db.get(key) is None
         return
-    if form == "plain":  # the store's choice is not repeated here: it knows only what is stored
+    if form == "plain":  # the store filters by the stored value, and Holdall does not filter again
         assert driver.db.query(Poster, writer="ada", where=col(Poster.text) == "dear").count() == 1
     if form == "squeezed":
         squeeze(driver.db, key)
     before = len(hydrator.followed)
 
     async def body(tx: Any) -> None:
-        poster = await now(tx.get_one(key))
+        poster = await resolve(tx.get_one(key))
         poster.text += "!"
 
     driver.run(body)
@@ -1109,14 +1115,14 @@ def test_an_item_of_an_older_version_is_converted_after_it_is_hydrated(driver: D
 
 
 class Notice(Model, archive=Squeezer(), ttl="until"):
-    """A letter that expires."""
+    """A model whose items expire."""
 
     writer: Key[str]
     text: str = ""
     until: int | None = None
 
 
-def test_an_expired_pointer_counts_as_missing_for_an_update_that_creates(driver: Driver) -> None:
+def test_an_expired_pointer_counts_as_missing_for_create_if_missing(driver: Driver) -> None:
     key = Notice.key("ada")
     driver.db.create(Notice(writer="ada", text="old", until=1))
     raw = {"pk": {"S": "Notice#ada"}, "sk": {"S": "#"}, "_type": {"S": "Notice"}, "_ttl": {"N": "1"}}

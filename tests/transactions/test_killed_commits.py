@@ -1,6 +1,6 @@
-"""Processes that die in the middle of a commit with a participant: the store has owner and row, or neither.
+"""Processes that die in the middle of a commit with a participant: the store has both owner and row, or neither.
 
-What the participant had uploaded is garbage or in use, and a later look at the store tells which.
+The uploaded file is garbage or in use, and a later sweep decides which by reading the store.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ BEACH, PENDING = "summer-beach", "summer-beach.pending"
 
 
 @pytest.mark.parametrize(("colour", "how", "code"), [("blocking", "kill", -9), ("awaiting", "exit", 3)])
-def test_a_process_that_dies_at_any_step_leaves_both_or_neither_and_a_sweep_tells_garbage(
+def test_a_process_that_dies_at_any_step_leaves_owner_and_row_or_neither_and_a_sweep_finds_garbage(
     tmp_path: Path, colour: str, how: str, code: int
 ) -> None:
     assert run_script(SCRIPT, "die", colour, how, tmp_path, *STEPS) == [str(code)] * len(STEPS)
     directories = [tmp_path / str(number) for number in range(len(STEPS))]
-    told = run_script(SCRIPT, "sweep", *directories)
-    for number, (directory, line) in enumerate(zip(directories, told, strict=True)):
+    reports = run_script(SCRIPT, "sweep", *directories)
+    for number, (directory, line) in enumerate(zip(directories, reports, strict=True)):
         found = json.loads(line)
-        assert_both_or_neither(found["before"])
-        assert_left(number, found)
+        check_consistency(found["before"])
+        check_leftovers(number, found)
         assert found["after"] == {**found["before"], "files": {BEACH: "picture"} if number >= WRITTEN else {}}
         audit(directory / "store.db", f"killed {STEPS[number]}")
 
 
-def assert_both_or_neither(state: dict[str, Any]) -> None:
-    """Every owner has as many rows as it says, and every row its file, complete."""
+def check_consistency(state: dict[str, Any]) -> None:
+    """Check that every owner has its number of rows, and every row its file."""
     counts: dict[str, int] = {}
     for album, name, file in state["rows"]:
         counts[album] = counts.get(album, 0) + 1
@@ -57,8 +57,8 @@ def assert_both_or_neither(state: dict[str, Any]) -> None:
     assert state["owners"] == counts, SEEDED
 
 
-def assert_left(step: int, found: dict[str, Any]) -> None:
-    """What a process left that died at a step, and what a sweep says of it."""
+def check_leftovers(step: int, found: dict[str, Any]) -> None:
+    """Check what a process that died at a step left, and the result of the sweep."""
     written = step >= WRITTEN
     assert found["before"]["owners"] == ({"summer": 1} if written else {})
     files = found["before"]["files"]
@@ -80,7 +80,7 @@ def test_a_process_that_is_not_killed_leaves_nothing_to_sweep(tmp_path: Path) ->
     assert found["garbage"] == found["settled"] == []
 
 
-def test_processes_killed_at_random_lose_no_picture_and_leave_only_garbage(tmp_path: Path) -> None:
+def test_processes_killed_at_random_lose_no_pictures_and_leave_only_garbage(tmp_path: Path) -> None:
     choice = random.Random(f"{SEED} commits")
     done: dict[str, int] = {"ada": -1, "bob": -1}
     for round in range((ROUNDS + 1) // 2):
@@ -97,12 +97,12 @@ def test_processes_killed_at_random_lose_no_picture_and_leave_only_garbage(tmp_p
                 child.__exit__(None, None, None)
         (line,) = run_script(SCRIPT, "sweep", tmp_path)
         found = json.loads(line)
-        said = f"after round {round} {SEEDED}"
-        assert_both_or_neither(found["before"])
+        message = f"after round {round} {SEEDED}"
+        check_consistency(found["before"])
         for name, last in done.items():
             numbers = [int(row[1]) for row in found["before"]["rows"] if row[0] == name]
-            assert numbers in (list(range(last + 1)), list(range(last + 2))), said
-        assert len(found["garbage"]) + len(found["settled"]) <= 2, said
+            assert numbers in (list(range(last + 1)), list(range(last + 2))), message
+        assert len(found["garbage"]) + len(found["settled"]) <= 2, message
         files = {file: f"{album} {int(name)}" for album, name, file in found["after"]["rows"]}
-        assert found["after"]["files"] == files, said
-        audit(tmp_path / "store.db", said)
+        assert found["after"]["files"] == files, message
+        audit(tmp_path / "store.db", message)

@@ -1,4 +1,4 @@
-"""DynamoDB's limits: met before anything is sent, with an error that says which and what to do."""
+"""DynamoDB's limits: Holdall checks them before it sends anything, and the error says what to do."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Blob(Model):
     text: str = ""
 
 
-def wide_model(count: int) -> type[Any]:
-    """A model of so many fields."""
+def define_wide_model(count: int) -> type[Any]:
+    """Define a model with this many fields."""
     names = [f"f{n}" for n in range(count)]
     body: dict[str, Any] = {
         "__annotations__": {"id": Key[str], **dict.fromkeys(names, int)},
@@ -38,7 +38,7 @@ def wide_model(count: int) -> type[Any]:
     return type("Wide", (Model,), body)
 
 
-def is_refused_by_us(error: HoldallError) -> bool:
+def is_refused_by_holdall(error: HoldallError) -> bool:
     return isinstance(error, InvalidRequestError) and error.service_code is None and error.request_id is None
 
 
@@ -56,7 +56,7 @@ async def test_a_hundred_items_are_one_transaction(db: Db) -> None:
 
 
 @everywhere
-async def test_a_hundred_and_one_are_refused_before_anything_is_sent(db: Db) -> None:
+async def test_a_hundred_and_one_items_are_refused_before_anything_is_sent(db: Db) -> None:
     with expect_failure(TransactionTooLarge, "101 actions; DynamoDB allows 100") as caught:
         async with db.transaction() as tx:
             for n in range(101):
@@ -66,7 +66,7 @@ async def test_a_hundred_and_one_are_refused_before_anything_is_sent(db: Db) -> 
 
 
 @in_memory
-async def test_items_that_were_read_or_missed_count_too(db: Db) -> None:
+async def test_items_that_were_read_or_missing_count_too(db: Db) -> None:
     await arrange(db, *(Order(id=str(n)) for n in range(50)))
     with expect_failure(TransactionTooLarge, "101 actions"):
         async with db.transaction() as tx:
@@ -87,7 +87,7 @@ async def test_a_transaction_that_writes_nothing_has_no_limit(db: Db) -> None:
 
 
 @everywhere
-async def test_rows_that_nobody_touched_do_not_count(db: Db) -> None:
+async def test_rows_that_were_not_used_do_not_count(db: Db) -> None:
     for start in (0, 75):
         await arrange(db, *(Line(order="a", number=n) for n in range(start, start + 75)))
     async with db.transaction() as tx:
@@ -98,7 +98,7 @@ async def test_rows_that_nobody_touched_do_not_count(db: Db) -> None:
 
 
 @everywhere
-async def test_more_than_a_hundred_are_not_read_as_of_one_instant_but_in_batches(db: Db) -> None:
+async def test_more_than_a_hundred_items_can_be_read_only_in_batches(db: Db) -> None:
     await arrange(db, Mark(id="100"))
     keys = [Mark.key(str(n)) for n in range(101)]
     with pytest.raises(TransactionTooLarge, match="consistent=False"):
@@ -110,7 +110,7 @@ async def test_more_than_a_hundred_are_not_read_as_of_one_instant_but_in_batches
 
 
 @in_memory
-async def test_more_than_a_hundred_cannot_be_verified_by_a_read_only_transaction(db: Db) -> None:
+async def test_a_read_only_transaction_cannot_verify_more_than_a_hundred_items(db: Db) -> None:
     with expect_failure(TransactionTooLarge):
         async with db.transaction(read_only=True) as tx:
             for start in (0, 60):
@@ -122,50 +122,50 @@ async def test_more_than_a_hundred_cannot_be_verified_by_a_read_only_transaction
 
 @everywhere
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside another write"])
-async def test_an_item_over_400_kb_is_refused_by_us(db: Db, beside: bool) -> None:
+async def test_an_item_over_400_kb_is_refused_by_holdall(db: Db, beside: bool) -> None:
     with expect_failure(ItemTooLargeError, "409,600") as caught:
         async with db.transaction() as tx:
             tx.create(Blob, id="a", text="x" * 400 * KB)
             if beside:
                 tx.create(Mark, id="a")
-    assert is_refused_by_us(caught.value)
+    assert is_refused_by_holdall(caught.value)
     assert await db.get_all([Blob.key("a"), Mark.key("a")]) == [None, None]
 
 
 @everywhere
-async def test_an_item_just_below_is_stored(db: Db) -> None:
+async def test_an_item_just_below_the_limit_is_stored(db: Db) -> None:
     await arrange(db, Blob(id="a", text="x" * (399 * KB)))
     assert len((await db.get_one(Blob, "a")).text) == 399 * KB
 
 
 @everywhere
-async def test_a_transaction_over_4_mb_is_refused_by_us(db: Db) -> None:
+async def test_a_transaction_over_4_mb_is_refused_by_holdall(db: Db) -> None:
     with expect_failure(TransactionTooLarge, "bytes of items") as caught:
         async with db.transaction() as tx:
             for n in range(11):
                 tx.create(Blob, id=str(n), text="x" * 390 * KB)
-    assert is_refused_by_us(caught.value)
+    assert is_refused_by_holdall(caught.value)
     assert await db.get_all([Blob.key(str(n)) for n in range(11)]) == [None] * 11
 
 
 @in_memory
 @pytest.mark.parametrize(
-    "make",
+    "create_mark",
     [lambda: Mark(id="x" * 2049), lambda: Mark(id="é" * 1025)],
     ids=["of characters", "of bytes"],
 )
-async def test_a_key_that_is_too_long_is_refused(db: Db, make: Any) -> None:
+async def test_a_key_that_is_too_long_is_refused(db: Db, create_mark: Any) -> None:
     with expect_failure(InvalidKeyError, "2,?048"):
         async with db.transaction() as tx:
-            tx.create(make())
+            tx.create(create_mark())
 
 
 # --- expressions ------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_more_than_300_operators_are_refused_by_us(db: Db) -> None:
-    wide = wide_model(160)
+async def test_more_than_300_operators_are_refused_by_holdall(db: Db) -> None:
+    wide = define_wide_model(160)
     await arrange(db, wide(id="a"))
     with expect_failure(InvalidExpressionError, "300") as caught:
         async with db.transaction() as tx:
@@ -173,14 +173,14 @@ async def test_more_than_300_operators_are_refused_by_us(db: Db) -> None:
             for n in range(160):
                 assert getattr(item, f"f{n}") == 0
             item.f0 = 1
-    assert is_refused_by_us(caught.value)
+    assert is_refused_by_holdall(caught.value)
     assert (await db.get_one(wide, "a")).f0 == 0
 
 
 @everywhere
-async def test_an_item_with_many_fields_can_be_looked_at_as_a_whole(db: Db) -> None:
-    """``to_dict`` locks nothing, so nothing has to be demanded."""
-    wide = wide_model(160)
+async def test_to_dict_of_an_item_with_many_fields_needs_no_condition(db: Db) -> None:
+    """``to_dict`` locks no fields."""
+    wide = define_wide_model(160)
     await arrange(db, wide(id="a"))
     async with db.transaction() as tx:
         item = await tx.get_one(wide, "a")

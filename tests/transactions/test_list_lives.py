@@ -1,4 +1,4 @@
-"""Lists that expire, told as lists that only grow: clean when they should be, and what is wrong is found."""
+"""Expiring lists, unfolded into lists that only grow: correct histories are clean, and anomalies are found."""
 
 from __future__ import annotations
 
@@ -17,81 +17,81 @@ def commit(*operations: Operation, at: tuple[int, int]) -> Transaction:
     return Transaction(str(at), operations, Outcome.COMMITTED, *at)
 
 
-def names(history: list[Transaction], final: Transaction, reached: dict[int, int]) -> list[str]:
+def list_anomalies(history: list[Transaction], final: Transaction, reached: dict[int, int]) -> list[str]:
     return [anomaly.name for anomaly in check(*unfold(history, final, reached))]
 
 
-# --- told anew ------------------------------------------------------------------------------------------------------
+# --- unfolding --------------------------------------------------------------------------------------------
 
 
-def test_lives_follow_one_another_with_a_mark_between() -> None:
+def test_lives_follow_each_other_with_a_mark_in_between() -> None:
     history = [
         commit(Read("x", None), Append("x@5", 1), at=(0, 1)),
         commit(Read("x@5", (1,)), Append("x@5", 2), at=(2, 3)),
         commit(Read("x", None), Append("x@9", 3), at=(60, 61)),
     ]
-    told, final = unfold(history, commit(Read("x@9", (3,)), at=(70, 71)), {5: 50})
-    assert [it.operations for it in told] == [
+    unfolded, final = unfold(history, commit(Read("x@9", (3,)), at=(70, 71)), {5: 50})
+    assert [it.operations for it in unfolded] == [
         (Read("x", None), Append("x", 1)),
         (Read("x", (1,)), Append("x", 2)),
         (Read("x", (1, 2, -5)), Append("x", 3)),
         (Append("x", -5),),
     ]
     assert final.operations == (Read("x", (1, 2, -5, 3)),)
-    assert check(told, final) == []
+    assert check(unfolded, final) == []
 
 
-def test_nothing_after_a_life_is_told_by_its_mark() -> None:
+def test_a_read_of_a_missing_list_after_a_life_has_its_mark() -> None:
     history = [commit(Append("x@5", 1), at=(0, 1)), commit(Read("x", None), at=(60, 61))]
-    told, final = unfold(history, commit(Read("x", None), at=(70, 71)), {5: 50})
-    assert told[1].operations == (Read("x", (1, -5)),)
+    unfolded, final = unfold(history, commit(Read("x", None), at=(70, 71)), {5: 50})
+    assert unfolded[1].operations == (Read("x", (1, -5)),)
     assert final.operations == (Read("x", (1, -5)),)
 
 
-def test_nothing_before_or_after_a_life_is_left_out_when_nobody_can_tell() -> None:
+def test_a_read_of_a_missing_list_is_omitted_if_it_can_be_before_or_after_a_life() -> None:
     history = [commit(Append("x@5", 1), at=(0, 9)), commit(Read("x", None), at=(0, 61))]
-    told, _ = unfold(history, commit(Read("x", None), at=(70, 71)), {5: 50})
-    assert told[1].operations == ()
+    unfolded, _ = unfold(history, commit(Read("x", None), at=(70, 71)), {5: 50})
+    assert unfolded[1].operations == ()
 
 
-def test_what_did_not_happen_begins_no_life() -> None:
+def test_aborted_and_unseen_transactions_begin_no_life() -> None:
     maybe = Transaction("a", (Read("x", None), Append("x@5", 1)), Outcome.UNKNOWN, 0, 1)
     failed = Transaction("b", (Read("x", None), Append("x@6", 2)), Outcome.ABORTED, 0, 1)
-    told, final = unfold([maybe, failed], commit(Read("x", None), at=(70, 71)), {5: 50})
-    assert [it.operations for it in told] == [(Append("x", 1),), (Append("x", 2),)]
-    assert check(told, final) == []
+    unfolded, final = unfold([maybe, failed], commit(Read("x", None), at=(70, 71)), {5: 50})
+    assert [it.operations for it in unfolded] == [(Append("x", 1),), (Append("x", 2),)]
+    assert check(unfolded, final) == []
 
 
-def test_an_append_to_a_life_that_nobody_read_afterwards_is_not_lost() -> None:
+def test_an_append_to_a_life_that_was_not_read_afterwards_is_not_lost() -> None:
     history = [commit(Append("x@5", 1), at=(0, 1)), commit(Read("x@5", (1,)), Append("x@5", 2), at=(2, 3))]
-    assert names(history, commit(Read("x", None), at=(70, 71)), {5: 50}) == []
+    assert list_anomalies(history, commit(Read("x", None), at=(70, 71)), {5: 50}) == []
 
 
-# --- what is wrong --------------------------------------------------------------------------------------------------
+# --- anomalies --------------------------------------------------------------------------------------------
 
 
-def test_a_life_seen_by_one_who_depends_on_another_who_saw_it_gone_is_found() -> None:
+def test_a_read_of_a_life_that_had_ended_for_a_transaction_it_depends_on_is_found() -> None:
     history = [
         commit(Append("x@5", 1), at=(0, 1)),
         commit(Read("x", None), Append("y@9", 2), at=(60, 61)),
         commit(Read("x@5", (1,)), Read("y@9", (2,)), Append("z@9", 3), at=(2, 63)),
     ]
     final = commit(Read("x", None), Read("y@9", (2,)), Read("z@9", (3,)), at=(70, 71))
-    assert names(history, final, {5: 50}) == ["G-single"]
+    assert list_anomalies(history, final, {5: 50}) == ["G-single"]
 
 
-def test_two_lives_at_once_are_found() -> None:
+def test_overlapping_lives_are_found() -> None:
     history = [
         commit(Append("x@5", 1), at=(0, 1)),
         commit(Read("x", None), Append("x@9", 2), at=(10, 11)),
         commit(Read("x@5", (1,)), at=(20, 21)),
     ]
-    assert names(history, commit(Read("x@9", (2,)), at=(70, 71)), {5: 50}) == ["G0-realtime"]
+    assert list_anomalies(history, commit(Read("x@9", (2,)), at=(70, 71)), {5: 50}) == ["G0-realtime"]
 
 
 def test_a_life_that_is_missing_before_its_end_is_found() -> None:
     history = [commit(Append("x@5", 1), at=(0, 1)), commit(Read("x", None), at=(10, 11))]
-    assert names(history, commit(Read("x", None), at=(70, 71)), {5: 50}) == ["G-single-realtime"]
+    assert list_anomalies(history, commit(Read("x", None), at=(70, 71)), {5: 50}) == ["G-single-realtime"]
 
 
 def test_two_appends_to_the_same_last_state_of_a_life_are_found() -> None:
@@ -100,23 +100,23 @@ def test_two_appends_to_the_same_last_state_of_a_life_are_found() -> None:
         commit(Read("x@5", (1,)), Append("x@5", 2), at=(10, 11)),
         commit(Read("x@5", (1,)), Append("x@5", 3), at=(10, 12)),
     ]
-    assert names(history, commit(Read("x", None), at=(70, 71)), {5: 50}) == ["lost append"]
+    assert list_anomalies(history, commit(Read("x", None), at=(70, 71)), {5: 50}) == ["lost append"]
 
 
-def test_an_append_to_a_life_that_came_back_after_another_is_found() -> None:
+def test_an_append_to_an_earlier_life_after_a_later_one_is_found() -> None:
     history = [
         commit(Append("x@5", 1), at=(0, 1)),
         commit(Read("x", None), Append("x@9", 2), at=(60, 61)),
         commit(Read("x@5", (1,)), Append("x@5", 3), at=(62, 63)),
     ]
-    assert names(history, commit(Read("x@5", (1, 3)), at=(70, 71)), {5: 50}) != []
+    assert list_anomalies(history, commit(Read("x@5", (1, 3)), at=(70, 71)), {5: 50}) != []
 
 
-# --- simulated ------------------------------------------------------------------------------------------------------
+# --- simulated histories ----------------------------------------------------------------------------------
 
 
 @given(st.integers(1, 40), st.randoms(use_true_random=True))
-def test_what_one_at_a_time_would_tell_of_expiring_lists_is_clean(length: int, random: Random) -> None:
+def test_a_serial_history_of_expiring_lists_is_clean(length: int, random: Random) -> None:
     lists: dict[str, tuple[int, tuple[int, ...]]] = {}
     clock = 1000
     reached: dict[int, int] = {}

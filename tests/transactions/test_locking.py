@@ -1,7 +1,7 @@
-"""Optimistic locking: a transaction commits only if everything it touched is still as it was.
+"""Optimistic locking: a transaction commits only if nothing that it used has changed.
 
-What is checked: each field of a loaded item that was read or written, that the item is still there, and that what was
-missing still is. What is not: fields and rows of a query that were not touched, and transactions without writes.
+The commit checks each field of a loaded item that was read or written, that the item still exists, and that missing
+items are still missing. It does not check fields and rows that were not used, nor transactions without writes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Event(Model):
 
 
 @everywhere
-async def test_a_field_that_was_read_has_to_be_as_it_was(db: Db) -> None:
+async def test_a_field_that_was_read_must_not_change(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1))
     with expect_contention():
         async with db.transaction() as tx:
@@ -51,7 +51,7 @@ async def test_a_field_that_was_read_has_to_be_as_it_was(db: Db) -> None:
 
 
 @everywhere
-async def test_a_field_that_was_only_written_has_to_be_as_it_was(db: Db) -> None:
+async def test_a_field_that_was_only_written_must_not_change(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1))
     with expect_contention():
         async with db.transaction() as tx:
@@ -62,7 +62,7 @@ async def test_a_field_that_was_only_written_has_to_be_as_it_was(db: Db) -> None
 
 
 @everywhere
-async def test_a_field_that_nobody_touched_may_change(db: Db) -> None:
+async def test_a_field_that_was_not_used_can_change(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
@@ -73,7 +73,7 @@ async def test_a_field_that_nobody_touched_may_change(db: Db) -> None:
 
 
 @everywhere
-async def test_a_field_that_was_read_as_absent_has_to_stay_absent(db: Db) -> None:
+async def test_a_field_that_was_read_as_absent_must_stay_absent(db: Db) -> None:
     await arrange(db, Order(id="a"))
     with expect_contention():
         async with db.transaction() as tx:
@@ -84,7 +84,7 @@ async def test_a_field_that_was_read_as_absent_has_to_stay_absent(db: Db) -> Non
 
 
 @everywhere
-async def test_a_loaded_item_has_to_be_there_still(db: Db) -> None:
+async def test_a_loaded_item_must_still_exist(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     with expect_contention() as caught:
         async with db.transaction() as tx:
@@ -97,7 +97,7 @@ async def test_a_loaded_item_has_to_be_there_still(db: Db) -> None:
 
 
 @everywhere
-async def test_a_changed_item_that_was_deleted_does_not_come_back(db: Db) -> None:
+async def test_a_change_does_not_restore_an_item_that_was_deleted_meanwhile(db: Db) -> None:
     await arrange(db, Order(id="a"))
     with expect_contention():
         async with db.transaction() as tx:
@@ -108,7 +108,7 @@ async def test_a_changed_item_that_was_deleted_does_not_come_back(db: Db) -> Non
 
 
 @everywhere
-async def test_items_that_were_only_read_are_checked_in_the_same_write(db: Db) -> None:
+async def test_items_that_were_only_read_are_checked_in_the_write_of_the_others(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"), Order(id="c"))
     async with db.transaction() as tx:
         first, second = await tx.get_one(Order, "a"), await tx.get_one(Order, "b")
@@ -132,17 +132,17 @@ async def test_items_that_were_only_read_are_checked_in_the_same_write(db: Db) -
 
 
 @everywhere
-async def test_two_items_cannot_be_skewed_against_each_other(db: Db) -> None:
-    """Each of two transactions reads both items and changes one: one of them has to see the other's change."""
+async def test_reads_of_two_items_prevent_write_skew(db: Db) -> None:
+    """Two transactions each read both items and change one of them; the later one must see the other's change."""
     await arrange(db, Order(id="a", quantity=1), Order(id="b", quantity=1))
 
-    async def take(tx: AsyncTransaction, mine: str, interloper: Callable[[], Any] | None) -> bool:
+    async def take(tx: AsyncTransaction, own: str, meanwhile: Callable[[], Any] | None) -> bool:
         orders = {id: await tx.get_one(Order, id) for id in ("a", "b")}
         enough = sum(order.quantity for order in orders.values()) > 1
-        if interloper is not None and enough:
-            await interloper()
+        if meanwhile is not None and enough:
+            await meanwhile()
         if enough:
-            orders[mine].quantity = 0
+            orders[own].quantity = 0
         return enough
 
     async def other() -> None:
@@ -153,7 +153,7 @@ async def test_two_items_cannot_be_skewed_against_each_other(db: Db) -> None:
 
 
 @everywhere
-async def test_a_guestbook_loses_no_name(db: Db) -> None:
+async def test_concurrent_appends_to_a_list_lose_nothing(db: Db) -> None:
     await arrange(db, Order(id="guests"))
     attempts = []
 
@@ -173,11 +173,11 @@ async def test_a_guestbook_loses_no_name(db: Db) -> None:
 
 
 @everywhere
-async def test_what_was_missing_has_to_be_missing_still(db: Db) -> None:
+async def test_a_missing_item_must_still_be_missing(db: Db) -> None:
     await arrange(db, Order(id="a"))
     seen = []
 
-    async def note_absence(tx: AsyncTransaction) -> None:
+    async def record_absence(tx: AsyncTransaction) -> None:
         found = await tx.get(Order, "b")
         seen.append(found is not None)
         order = await tx.get_one(Order, "a")
@@ -186,25 +186,25 @@ async def test_what_was_missing_has_to_be_missing_still(db: Db) -> None:
             async with db.transaction() as other:
                 other.create(Order, id="b")
 
-    await db.run(note_absence)
+    await db.run(record_absence)
     assert seen == [False, True]
     assert (await db.get_one(Order, "a")).note == "with b"
 
 
 @everywhere
-async def test_what_was_missing_and_stays_so_lets_the_transaction_commit(db: Db) -> None:
+async def test_items_that_stay_missing_do_not_prevent_the_commit(db: Db) -> None:
     async with db.transaction() as tx:
         assert await tx.get_all([Order.key("x"), Order.key("y")]) == [None, None]
         tx.create(Order, id="a")
     assert db.kinds() == ["TransactGet", "TransactWrite"]
 
 
-# --- what is no read --------------------------------------------------------------------------------------
+# --- uses that are not reads ------------------------------------------------------------------------------
 
 
 @in_memory
 @pytest.mark.parametrize(
-    "look",
+    "use",
     [
         lambda order: order.to_dict(),
         lambda order: order.to_dict(initial=True),
@@ -217,19 +217,19 @@ async def test_what_was_missing_and_stays_so_lets_the_transaction_commit(db: Db)
         lambda order: order.field("quantity").changed,
     ],
 )
-async def test_looking_at_an_item_as_a_whole_locks_no_field(db: Db, look: Callable[[Order], Any]) -> None:
+async def test_using_an_item_as_a_whole_locks_no_field(db: Db, use: Callable[[Order], Any]) -> None:
     await arrange(db, Order(id="a", quantity=1))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
         order.note = "x"
-        look(order)
+        use(order)
         tx.changes()
         await meanwhile(db, order.key, quantity=2)
     assert (await db.get_one(Order, "a")).note == "x"
 
 
 @in_memory
-async def test_key_components_are_never_conditions(db: Db) -> None:
+async def test_key_components_are_not_part_of_the_condition(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")
@@ -241,7 +241,7 @@ async def test_key_components_are_never_conditions(db: Db) -> None:
 
 
 @in_memory
-async def test_a_lock_on_a_value_says_that_the_item_is_there(db: Db) -> None:
+async def test_a_lock_on_a_value_needs_no_condition_that_the_item_exists(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         (await tx.get_one(Order, "a")).quantity = 2
@@ -256,8 +256,8 @@ async def test_a_lock_on_a_value_says_that_the_item_is_there(db: Db) -> None:
 
 
 @everywhere
-async def test_a_condition_repeats_the_stored_attribute_as_it_arrived(db: Db) -> None:
-    """A time that another program wrote in another form is not rewritten because it was read."""
+async def test_a_lock_compares_the_stored_form_of_an_attribute(db: Db) -> None:
+    """Reading a time that another program wrote in another form does not rewrite it."""
     key, moment = Event.key("a"), "2026-01-31T10:30:00+01:00"
     event = {"id": "a", "at": moment, "more": [moment], "n": 1}
     await put_raw(db, Event, {**raw_key(key), **encode_item(event)})
@@ -271,7 +271,7 @@ async def test_a_condition_repeats_the_stored_attribute_as_it_arrived(db: Db) ->
 
 
 @everywhere
-async def test_equal_values_in_another_form_are_no_change(db: Db) -> None:
+async def test_a_value_that_ends_up_unchanged_is_not_rewritten_in_another_form(db: Db) -> None:
     key, moment = Event.key("a"), "2026-01-31T10:30:00+01:00"
     event = {"id": "a", "at": moment, "more": [moment], "n": 1}
     await put_raw(db, Event, {**raw_key(key), **encode_item(event)})
@@ -286,8 +286,8 @@ async def test_equal_values_in_another_form_are_no_change(db: Db) -> None:
 
 
 @everywhere
-async def test_a_transaction_without_writes_sends_nothing_more_and_verifies_nothing(db: Db) -> None:
-    """So what two gets saw may never have been true at one moment: use get_all, or read_only=True."""
+async def test_a_transaction_without_writes_verifies_nothing(db: Db) -> None:
+    """Two gets may return values that never existed at the same moment: use get_all, or read_only=True."""
     await arrange(db, Order(id="a", quantity=0), Order(id="b", quantity=0))
     async with db.transaction() as tx:
         first = (await tx.get_one(Order, "a")).quantity
@@ -301,7 +301,7 @@ async def test_a_transaction_without_writes_sends_nothing_more_and_verifies_noth
 
 
 @everywhere
-async def test_items_of_one_get_all_are_of_one_moment(db: Db) -> None:
+async def test_get_all_reads_items_at_one_moment(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1), Order(id="b", quantity=1))
     async with db.transaction() as tx:
         one, two = await tx.get_all([Order.key("a"), Order.key("b")])
@@ -315,15 +315,15 @@ async def test_items_of_one_get_all_are_of_one_moment(db: Db) -> None:
 
 
 @everywhere
-async def test_rows_that_nobody_touched_take_no_part(db: Db) -> None:
+async def test_rows_that_were_not_used_are_not_checked(db: Db) -> None:
     await arrange(db, *(Line(order="a", number=n) for n in range(4)))
     async with db.transaction() as tx:
         rows = await tx.query(Line, order="a").all()
         rows[1].text = "changed"
-        await meanwhile(db, rows[2].key, text="by others")
+        await meanwhile(db, rows[2].key, text="elsewhere")
         db.forget()
     assert db.kinds() == ["UpdateItem"]
-    assert [line.text for line in await db.query(Line, order="a").all()] == ["", "changed", "by others", ""]
+    assert [line.text for line in await db.query(Line, order="a").all()] == ["", "changed", "elsewhere", ""]
 
 
 @everywhere
@@ -337,7 +337,7 @@ async def test_a_row_that_was_read_is_checked(db: Db) -> None:
 
 
 @in_memory
-async def test_a_row_and_a_get_are_one_instance(db: Db) -> None:
+async def test_a_row_and_a_get_return_the_same_instance(db: Db) -> None:
     await arrange(db, Line(order="a", number=1))
     async with db.transaction() as tx:
         (row,) = await tx.query(Line, order="a").all()
@@ -359,8 +359,8 @@ async def test_rows_without_a_lock_are_frozen(db: Db) -> None:
 
 
 @everywhere
-async def test_a_phantom_is_not_seen_without_a_guard_and_is_with_one(db: Db) -> None:
-    """A row that appears in a partition after it was queried changes nothing that was touched."""
+async def test_a_guard_item_detects_phantoms_which_are_not_detected_without_one(db: Db) -> None:
+    """A row that appears in a partition after the query changes nothing that the transaction used."""
     await arrange(db, Line(order="a", number=1), Order(id="sum"), Order(id="guard"))
 
     async def add(number: int) -> None:
@@ -382,8 +382,8 @@ async def test_a_phantom_is_not_seen_without_a_guard_and_is_with_one(db: Db) -> 
 
 
 @in_memory
-async def test_a_row_that_had_been_missing_cannot_be_changed_unseen(db: Db) -> None:
-    """It was read as missing, then others made it, then a query gave it: the transaction has seen both."""
+async def test_a_row_that_the_transaction_read_as_missing_is_contention(db: Db) -> None:
+    """The transaction read the item as missing; another one created it; then a query returned it."""
     attempts = []
 
     async def mark(tx: AsyncTransaction) -> None:
@@ -404,7 +404,7 @@ async def test_a_row_that_had_been_missing_cannot_be_changed_unseen(db: Db) -> N
 
 
 @everywhere
-async def test_another_attempt_begins_with_nothing_of_the_last(db: Db) -> None:
+async def test_a_new_attempt_starts_from_scratch(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1))
     seen: list[tuple[AsyncTransaction, Order]] = []
 
@@ -428,24 +428,24 @@ async def test_another_attempt_begins_with_nothing_of_the_last(db: Db) -> None:
 
 
 @everywhere
-async def test_a_stale_read_wins_over_what_it_led_to(db: Db) -> None:
-    """It wanted to create an item because of a value that is out of date: that is no reason to fail for good."""
+async def test_a_stale_read_takes_precedence_over_the_error_that_it_caused(db: Db) -> None:
+    """The transaction creates an existing item only because of a stale value, so it is retried."""
     await arrange(db, Order(id="a", note="create b"), Order(id="b"))
     attempts = []
 
-    async def create_if_told(tx: AsyncTransaction) -> None:
+    async def create_if_noted(tx: AsyncTransaction) -> None:
         order = await tx.get_one(Order, "a")
         attempts.append(order.note)
         if order.note is not None:
             tx.create(Order, id="b")
             await meanwhile(db, order.key, note=None)
 
-    await db.run(create_if_told)
+    await db.run(create_if_noted)
     assert attempts == ["create b", None]
 
 
 @in_memory
-async def test_contention_tells_what_differed(db: Db) -> None:
+async def test_the_contention_error_contains_the_differences(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1))
     with expect_contention() as caught:
         async with db.transaction() as tx:
@@ -459,7 +459,7 @@ async def test_contention_tells_what_differed(db: Db) -> None:
 
 
 @everywhere
-async def test_created_and_loaded_items_go_in_one_write(db: Db) -> None:
+async def test_created_and_loaded_items_are_written_in_one_request(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction() as tx:
         order = await tx.get_one(Order, "a")

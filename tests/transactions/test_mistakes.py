@@ -1,4 +1,4 @@
-"""Mistakes that would pass in silence, and what is said instead."""
+"""Mistakes that could stay unnoticed, and the errors that report them."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def db() -> Any:
         yield database
 
 
-# --- conditions on plain fields -----------------------------------------------------------------------------
+# --- conditions on plain fields ---------------------------------------------------------------------------
 
 
-def test_a_plain_field_compared_by_itself_points_to_col() -> None:
+def test_a_comparison_of_a_plain_field_is_refused_with_a_hint_to_col() -> None:
     comparisons: list[Callable[[], object]] = [
         lambda: Sale.quantity > 1,
         lambda: Sale.quantity >= 1,
@@ -63,22 +63,22 @@ def test_a_plain_field_compared_by_itself_points_to_col() -> None:
             compare()
 
 
-def test_a_plain_field_tested_for_equality_is_refused_where_a_condition_belongs(db: Database) -> None:
+def test_an_equality_test_of_a_plain_field_is_refused_as_a_condition(db: Database) -> None:
     with pytest.raises(InvalidOptionsError, match=r"where must be a condition, not False.*\n.*in col\(\)"):
         db.query(Sale, shop="a", where=Sale.quantity == 1)  # type: ignore[call-overload]
 
 
-def test_a_condition_asked_of_a_plain_field_points_to_col() -> None:
+def test_a_condition_method_of_a_plain_field_is_refused_with_a_hint_to_col() -> None:
     with pytest.raises(AttributeError, match=r"col\(Sale.product\)"):
         Sale.product.begins_with("t")  # type: ignore[attr-defined]
     assert not hasattr(Sale.product, "anything_else")
     assert col(Sale.product).begins_with("t").values == ("t",)
 
 
-# --- results that have not been read --------------------------------------------------------------------------
+# --- results that have not been read ----------------------------------------------------------------------
 
 
-def test_a_query_or_scan_has_no_truth_and_no_length(db: Database) -> None:
+def test_a_query_or_scan_has_no_truth_value_and_no_length(db: Database) -> None:
     for rows in (
         db.query(Sale, shop="a"),
         db.scan(Sale),
@@ -92,7 +92,7 @@ def test_a_query_or_scan_has_no_truth_and_no_length(db: Database) -> None:
     assert list(db.query(Sale, shop="a")) == []
 
 
-# --- transactions that are not entered --------------------------------------------------------------------------
+# --- transactions that are not entered --------------------------------------------------------------------
 
 
 def list_warnings(db: Database | AsyncDatabase, record: Any) -> list[str]:
@@ -104,12 +104,12 @@ def list_warnings(db: Database | AsyncDatabase, record: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
-def test_a_transaction_that_recorded_something_and_was_never_entered_warns(db: Database, colour: str) -> None:
-    asked: Any = db if colour == "blocking" else db.aio
-    (warning,) = list_warnings(asked, lambda tx: tx.create(Sale, shop="a", number=1))
+def test_a_transaction_with_changes_that_was_never_entered_warns(db: Database, colour: str) -> None:
+    database: Any = db if colour == "blocking" else db.aio
+    (warning,) = list_warnings(database, lambda tx: tx.create(Sale, shop="a", number=1))
     assert "nothing was written" in warning
-    assert list_warnings(asked, lambda tx: tx.delete(Sale.key(shop="a", number=1)))
-    assert list_warnings(asked, lambda tx: None) == []
+    assert list_warnings(database, lambda tx: tx.delete(Sale.key(shop="a", number=1)))
+    assert list_warnings(database, lambda tx: None) == []
 
 
 def test_a_transaction_that_was_entered_or_only_read_does_not_warn(db: Database) -> None:
@@ -127,10 +127,10 @@ def test_a_transaction_that_was_entered_or_only_read_does_not_warn(db: Database)
     assert list_warnings(db, fail) == []
 
 
-# --- hints ----------------------------------------------------------------------------------------------------
+# --- hints ------------------------------------------------------------------------------------------------
 
 
-def test_a_hint_names_the_database_it_is_about() -> None:
+def test_the_command_of_a_hint_names_the_database() -> None:
     given = {
         "url": "dynamodb://my-app",
         "endpoint": "http://localhost:8000",
@@ -148,7 +148,7 @@ def test_a_hint_names_the_database_it_is_about() -> None:
     )
 
 
-# --- wrong arguments ------------------------------------------------------------------------------------------
+# --- wrong arguments --------------------------------------------------------------------------------------
 
 
 def test_values_without_names_are_refused(db: Database) -> None:
@@ -172,7 +172,7 @@ def test_only_a_participant_can_join_a_transaction(db: Database) -> None:
         tx.join("seal")  # type: ignore[arg-type]
 
 
-def test_what_a_descriptor_adds_to_a_transaction_must_be_a_participant(db: Database) -> None:
+def test_a_descriptor_can_add_only_a_participant_to_a_transaction(db: Database) -> None:
     class Seal:
         def participate(self, *given: object) -> str:
             return "seal"
@@ -193,7 +193,7 @@ def test_an_attachment_with_an_annotation_is_refused() -> None:
             scan: bytes = has_one_attached()  # type: ignore[assignment]
 
 
-def test_an_option_of_an_attachment_that_means_something_else_is_refused() -> None:
+def test_an_invalid_option_of_an_attachment_is_refused() -> None:
     with pytest.raises(
         InvalidOptionsError, match='analyze must be "immediately", "later" or "lazily", not False'
     ):
@@ -202,7 +202,7 @@ def test_an_option_of_an_attachment_that_means_something_else_is_refused() -> No
         has_many_attached(dependent=True)  # type: ignore[arg-type]
 
 
-def test_an_attachment_that_does_not_exist_is_refused_with_those_that_do(db: Database) -> None:
+def test_the_error_for_an_unknown_attachment_names_the_known_ones(db: Database) -> None:
     class Parcel(Model):
         label = has_one_attached()
         papers = has_many_attached()
@@ -213,7 +213,7 @@ def test_an_attachment_that_does_not_exist_is_refused_with_those_that_do(db: Dat
         db.load([Sale(shop="a", number=1)], "label")
 
 
-def test_an_item_that_is_too_large_is_named(db: Database) -> None:
+def test_the_error_for_an_item_that_is_too_large_names_it(db: Database) -> None:
     with (
         pytest.raises(ItemTooLargeError, match=r"the item pk='Sale#a', sk='p5011' of table"),
         db.transaction() as tx,
@@ -221,7 +221,7 @@ def test_an_item_that_is_too_large_is_named(db: Database) -> None:
         tx.create(Sale, shop="a", number=1, product="x" * 500_000)
 
 
-def test_text_that_is_stored_as_a_file_is_taken_for_a_path_and_the_error_explains_it(db: Database) -> None:
+def test_the_error_for_text_passed_as_a_file_explains_that_it_was_used_as_a_path(db: Database) -> None:
     with pytest.raises(FileNotFoundError) as caught:
         db.files.put("letter.txt", "Dear Ada")
     assert caught.value.__notes__ == [
@@ -229,7 +229,7 @@ def test_text_that_is_stored_as_a_file_is_taken_for_a_path_and_the_error_explain
     ]
 
 
-# --- names and arguments --------------------------------------------------------------------------------------
+# --- names and arguments ----------------------------------------------------------------------------------
 
 
 class Book(Model, indexes=[Index("by_author", key=["author"])]):
@@ -239,7 +239,7 @@ class Book(Model, indexes=[Index("by_author", key=["author"])]):
     isbn: str = field(unique=True)
 
 
-ASKED: list[tuple[Callable[[Any], Any], str]] = [
+WRONG_NAMES: list[tuple[Callable[[Any], Any], str]] = [
     (lambda db: Book.key(shlef="a"), "Book.shlef.*did you mean 'shelf'"),
     (lambda db: Book.key(shelf="a", plaice=1), "Book.plaice.*did you mean 'place'"),
     (lambda db: Book.key(shelf="a", isbn="x"), "Book.isbn: it is not part of the key.*write Book.key"),
@@ -293,14 +293,14 @@ ASKED: list[tuple[Callable[[Any], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("at", range(len(ASKED)))
-def test_a_wrong_name_is_refused_with_the_nearest(db: Database, at: int) -> None:
-    ask, words = ASKED[at]
+@pytest.mark.parametrize("at", range(len(WRONG_NAMES)))
+def test_the_error_for_a_wrong_name_suggests_the_nearest(db: Database, at: int) -> None:
+    call, words = WRONG_NAMES[at]
     with pytest.raises(InvalidRequestError, match=f"(?s){words}"):
-        ask(db)
+        call(db)
 
 
-def test_an_argument_that_python_would_refuse_is_a_type_error(db: Database) -> None:
+def test_the_error_for_an_invalid_argument_is_also_a_type_error(db: Database) -> None:
     calls: list[Callable[[Any], Any]] = [
         lambda db: db.query(Book, "a"),
         lambda db: db.transaction(retries=3),
@@ -311,7 +311,7 @@ def test_an_argument_that_python_would_refuse_is_a_type_error(db: Database) -> N
                 call(each)
 
 
-def test_a_misspelt_option_of_a_field_or_an_index_is_refused_with_the_nearest() -> None:
+def test_the_error_for_a_misspelt_option_of_a_field_or_an_index_suggests_the_nearest() -> None:
     with pytest.raises(
         ModelDefinitionError, match=r"(?s)field\(\) has no option 'uniqe'.*did you mean 'unique'"
     ):
@@ -320,7 +320,7 @@ def test_a_misspelt_option_of_a_field_or_an_index_is_refused_with_the_nearest() 
         Index("by_size", keys=["size"])  # type: ignore[call-arg]
 
 
-def define(**options: Any) -> type:
+def define_model(**options: Any) -> type:
     return type("Shelf", (Model,), {"__annotations__": {"size": int}, "__module__": __name__}, **options)
 
 
@@ -341,7 +341,9 @@ def define(**options: Any) -> type:
         ),
     ],
 )
-def test_a_wrong_name_in_a_class_statement_is_refused_with_the_nearest(options: Any, words: str) -> None:
+def test_the_error_for_a_wrong_name_in_a_class_statement_suggests_the_nearest(
+    options: Any, words: str
+) -> None:
     with pytest.raises(ModelDefinitionError, match=f"(?s){words}") as caught:
-        define(**options)
+        define_model(**options)
     assert isinstance(caught.value, TypeError)

@@ -1,4 +1,4 @@
-"""A transaction inside of another's body: what ends the inner one is, to the outer one, an error of its body."""
+"""A transaction inside the body of another: an error of the inner one is an error of the outer body."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, now, open_driver
+from transactions_rig import COLOURS, Colour, Driver, RecordedStore, Thing, open_driver, resolve
 
 from holdall.errors import AfterCommitError, HoldallError, OutcomeUnknown, TransactionFailedError
 from holdall.testing import Fault, FaultyBackend
@@ -20,7 +20,7 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 
 @pytest.fixture
 def driver(colour: Colour) -> Iterator[Driver]:
-    with open_driver(colour, FaultyBackend(Watched())) as opened:
+    with open_driver(colour, FaultyBackend(RecordedStore())) as opened:
         yield opened
 
 
@@ -37,7 +37,7 @@ class Outer:
         tx.create(Thing, name="outer")
         tx.after_commit(self.handlers.append, "committed")
         tx.after_failure(lambda error: self.handlers.append(type(error).__name__))
-        await now(self._inner())
+        await resolve(self._inner())
 
     def _inner(self) -> Any:
         if self._driver.colour == "blocking":
@@ -64,7 +64,7 @@ def _fail() -> None:
     raise OSError("the disk is full")
 
 
-class Lost(Outer):
+class UnknownOutcome(Outer):
     """The outcome of the inner transaction is unknown."""
 
     def _body(self, tx: Any) -> None:
@@ -74,22 +74,22 @@ class Lost(Outer):
         faulty.inject(Fault.LOST_AFTER)
 
 
-class GivenUp(Outer):
-    """The inner transaction fails, but could be tried again."""
+class Exhausted(Outer):
+    """The inner transaction fails after its last attempt."""
 
     def _body(self, tx: Any) -> None:
-        raise TransactionFailedError("given up")
+        raise TransactionFailedError("exhausted")
 
 
 @pytest.mark.parametrize(
     ("outer", "error", "committed"),
     [
         (FailingHandler, AfterCommitError, True),
-        (Lost, OutcomeUnknown, True),
-        (GivenUp, TransactionFailedError, False),
+        (UnknownOutcome, OutcomeUnknown, True),
+        (Exhausted, TransactionFailedError, False),
     ],
 )
-@pytest.mark.parametrize("way", ["run", "once"])
+@pytest.mark.parametrize("way", ["run", "run_block"])
 def test_the_outer_transaction_fails_with_the_error_of_the_inner_one_and_is_not_written(
     driver: Driver, way: str, outer: type[Outer], error: type[HoldallError], committed: bool
 ) -> None:

@@ -1,4 +1,4 @@
-"""Participants: what they prepare, add, settle and abandon, however the commit ends. In both colours."""
+"""Participants: what they prepare, add, settle and abandon for every outcome of a commit, in both colours."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from toy_participant import TABLE, Album, NameTakenError, Picture, Sweep, Upload, Uploads, swept
-from transactions_rig import COLOURS, Colour, Driver, Thing, Watched, is_commit, now, open_driver
+from toy_participant import TABLE, Album, NameTakenError, Picture, Sweep, Upload, Uploads, sweep_files
+from transactions_rig import COLOURS, Colour, Driver, RecordedStore, Thing, is_commit, open_driver, resolve
 
 from holdall.core.port import Port
 from holdall.core.requests import PutItem, TransactWrite, UpdateItem
@@ -42,13 +42,13 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 
 
 @pytest.fixture
-def watcher() -> Watched:
-    return Watched()
+def store() -> RecordedStore:
+    return RecordedStore()
 
 
 @pytest.fixture
-def driver(colour: Colour, watcher: Watched) -> Iterator[Driver]:
-    with open_driver(colour, watcher) as opened:
+def driver(colour: Colour, store: RecordedStore) -> Iterator[Driver]:
+    with open_driver(colour, store) as opened:
         yield opened
 
 
@@ -59,8 +59,8 @@ def files(tmp_path: Path) -> Path:
     return directory
 
 
-class Guest(Participant):
-    """A participant that only tells what it is asked to do, and fails where it is told to."""
+class RecordingParticipant(Participant):
+    """A participant that records the calls of its methods, and fails in given ones."""
 
     def __init__(
         self,
@@ -81,43 +81,43 @@ class Guest(Participant):
 
     async def state(self, change: Change) -> None:
         for step in self._steps:
-            change.create(Note.new(place(step)))
+            change.create(Note.new(build_address(step)))
         if self._impossible:
-            nowhere = Note(place("nowhere"))
+            nowhere = Note(build_address("nowhere"))
             change.require(nowhere, nowhere.address.exists, refused=self._refuse)
 
     def _refuse(self, found: Item | None) -> Exception | None:
-        self._do("refuse")
+        self._record("refuse")
         return self._means
 
     async def prepare(self, port: Port) -> None:
-        self._do("prepare")
+        self._record("prepare")
 
     async def settle(self, port: Port) -> None:
-        self._do("settle")
+        self._record("settle")
 
     async def abandon(self, port: Port) -> None:
-        self._do("abandon")
+        self._record("abandon")
 
-    def _do(self, what: str) -> None:
+    def _record(self, what: str) -> None:
         self._events.append(f"{what} {self._name}")
         if what in self._fails:
             raise self._fails[what]
 
 
 class Note(Record, type="Note"):
-    """An item of a participant's own."""
+    """An item that only participants write."""
 
     count = number("count", 0)
 
 
-def place(name: str) -> Address:
+def build_address(name: str) -> Address:
     key = {"pk": {"S": name}, "sk": {"S": "#"}}
     return Address(TABLE, key, key)
 
 
-class Shoot:
-    """A body that puts a picture into an album, with an upload of its own in each attempt."""
+class AddPicture:
+    """A body that adds a picture to an album, with a new upload in each attempt."""
 
     def __init__(self, files: Path, meanwhile: Callable[[int], None] = lambda attempt: None) -> None:
         self.uploads: list[Upload] = []
@@ -126,7 +126,7 @@ class Shoot:
         self._meanwhile = meanwhile
 
     async def __call__(self, tx: Any) -> str:
-        album = await now(tx.get(Album, "summer", create_if_missing=True))
+        album = await resolve(tx.get(Album, "summer", create_if_missing=True))
         album.size += 1
         upload = Upload(self._files, tx.carry.of(Uploads), "summer", "beach")
         self.uploads.append(upload)
@@ -134,26 +134,26 @@ class Shoot:
         tx.after_commit(self.events.append, "committed")
         tx.after_failure(lambda error: self.events.append(type(error).__name__))
         self._meanwhile(len(self.uploads))
-        return "shot"
+        return "added"
 
     @property
-    def told(self) -> list[list[str]]:
-        """What each attempt's upload was asked to do."""
+    def upload_events(self) -> list[list[str]]:
+        """The calls of each attempt's upload."""
         return [upload.events for upload in self.uploads]
 
 
-def show(driver: Driver) -> tuple[int | None, list[str]]:
-    """What is stored: the album's size, and its pictures."""
+def read_stored(driver: Driver) -> tuple[int | None, list[str]]:
+    """Return the stored size of the album, and the names of its pictures."""
     album = driver.db.get(Album, "summer")
     return None if album is None else album.size, [it.name for it in driver.db.query(Picture, album="summer")]
 
 
-def names(files: Path) -> set[str]:
+def list_names(files: Path) -> set[str]:
     return {file.name for file in files.iterdir()}
 
 
-def grow(driver: Driver) -> Callable[[int], None]:
-    """Another process, which changes the album during the first attempt."""
+def change_in_first_attempt(driver: Driver) -> Callable[[int], None]:
+    """Return a function that creates the album, as another process would, during the first attempt."""
 
     def meanwhile(attempt: int) -> None:
         if attempt == 1:
@@ -162,116 +162,118 @@ def grow(driver: Driver) -> Callable[[int], None]:
     return meanwhile
 
 
-# --- the ways a commit ends --------------------------------------------------------------------------------
+# --- outcomes of a commit ---------------------------------------------------------------------------------
 
 
 def test_a_commit_writes_the_owner_and_the_participants_row_in_one_request(
-    driver: Driver, watcher: Watched, files: Path
+    driver: Driver, store: RecordedStore, files: Path
 ) -> None:
-    shoot = Shoot(files)
-    assert driver.run(shoot) == "shot"
-    assert show(driver) == (1, ["beach"])
-    (request,) = watcher.writes
+    add_picture = AddPicture(files)
+    assert driver.run(add_picture) == "added"
+    assert read_stored(driver) == (1, ["beach"])
+    (request,) = store.writes
     assert isinstance(request, TransactWrite)
     assert len(request.actions) == 2
-    assert shoot.told == [["prepare", "upload", "settle"]]
-    assert shoot.events == ["committed"]
-    assert names(files) == {"summer-beach"}
+    assert add_picture.upload_events == [["prepare", "upload", "settle"]]
+    assert add_picture.events == ["committed"]
+    assert list_names(files) == {"summer-beach"}
 
 
-def test_the_end_of_a_with_block_prepares_and_settles_too(driver: Driver, files: Path) -> None:
-    shoot = Shoot(files)
-    driver.once(shoot)
-    assert show(driver) == (1, ["beach"])
-    assert shoot.told == [["prepare", "upload", "settle"]]
+def test_a_with_block_prepares_and_settles_too(driver: Driver, files: Path) -> None:
+    add_picture = AddPicture(files)
+    driver.run_block(add_picture)
+    assert read_stored(driver) == (1, ["beach"])
+    assert add_picture.upload_events == [["prepare", "upload", "settle"]]
 
 
 def test_a_later_attempt_takes_over_what_an_earlier_one_uploaded(driver: Driver, files: Path) -> None:
-    shoot = Shoot(files, grow(driver))
-    assert driver.run(shoot) == "shot"
-    assert show(driver) == (8, ["beach"])
-    assert shoot.told == [["prepare", "upload", "abandon"], ["prepare", "settle"]]
-    assert shoot.events == ["committed"]
-    assert names(files) == {"summer-beach"}, "taken over, so it is not the first one's to delete"
+    add_picture = AddPicture(files, change_in_first_attempt(driver))
+    assert driver.run(add_picture) == "added"
+    assert read_stored(driver) == (8, ["beach"])
+    assert add_picture.upload_events == [["prepare", "upload", "abandon"], ["prepare", "settle"]]
+    assert add_picture.events == ["committed"]
+    assert list_names(files) == {"summer-beach"}, (
+        "the second attempt took over the file, so the first one must not delete it"
+    )
 
 
-def test_participants_are_abandoned_when_the_last_attempt_fails(driver: Driver, files: Path) -> None:
+def test_all_participants_are_abandoned_when_the_last_attempt_fails(driver: Driver, files: Path) -> None:
     count = iter(range(1, 10))
 
     def meanwhile(attempt: int) -> None:
         driver.db.run(lambda tx: tx.create_or_put(Album, {"title": "summer"}, {"size": 100 * next(count)}))
 
-    shoot = Shoot(files, meanwhile)
+    add_picture = AddPicture(files, meanwhile)
     with pytest.raises(TransactionFailedError):
-        driver.run(shoot, retries=2)
-    assert shoot.told == [["prepare", "upload", "abandon"], *[["prepare", "abandon"]] * 2]
-    assert shoot.events == ["TransactionFailedError"]
-    assert show(driver) == (300, [])
-    assert names(files) == set()
+        driver.run(add_picture, retries=2)
+    assert add_picture.upload_events == [["prepare", "upload", "abandon"], *[["prepare", "abandon"]] * 2]
+    assert add_picture.events == ["TransactionFailedError"]
+    assert read_stored(driver) == (300, [])
+    assert list_names(files) == set()
 
 
 def test_a_permanent_error_abandons_at_once(driver: Driver, files: Path) -> None:
     driver.db.run(lambda tx: tx.create(Thing, name="a"))
-    shoot = Shoot(files)
+    add_picture = AddPicture(files)
 
     async def body(tx: Any) -> None:
-        await shoot(tx)
+        await add_picture(tx)
         tx.create(Thing, name="a")
 
     with pytest.raises(ModelAlreadyExistsError):
         driver.run(body)
-    assert shoot.told == [["prepare", "upload", "abandon"]]
-    assert shoot.events == ["ModelAlreadyExistsError"]
-    assert show(driver) == (None, [])
-    assert names(files) == set()
+    assert add_picture.upload_events == [["prepare", "upload", "abandon"]]
+    assert add_picture.events == ["ModelAlreadyExistsError"]
+    assert read_stored(driver) == (None, [])
+    assert list_names(files) == set()
 
 
-def test_a_body_that_fails_never_had_its_participants_prepared(driver: Driver, files: Path) -> None:
-    shoot = Shoot(files)
+def test_the_participants_of_a_body_that_fails_are_not_prepared(driver: Driver, files: Path) -> None:
+    add_picture = AddPicture(files)
 
     async def body(tx: Any) -> None:
-        await shoot(tx)
+        await add_picture(tx)
         raise LookupError("changed my mind")
 
-    for way in (driver.run, driver.once):
+    for way in (driver.run, driver.run_block):
         with pytest.raises(LookupError):
             way(body)
-    assert shoot.told == [[], []]
-    assert shoot.events == ["LookupError"] * 2
-    assert names(files) == set()
+    assert add_picture.upload_events == [[], []]
+    assert add_picture.events == ["LookupError"] * 2
+    assert list_names(files) == set()
 
 
-def test_a_participant_says_what_its_failed_action_means(driver: Driver, files: Path) -> None:
-    driver.run(Shoot(files))
+def test_a_participant_explains_its_refused_action(driver: Driver, files: Path) -> None:
+    driver.run(AddPicture(files))
     (files / "summer-beach").rename(files / "the first")
-    again = Shoot(files)
+    again = AddPicture(files)
     with pytest.raises(NameTakenError):
         driver.run(again)
-    assert again.told == [["prepare", "upload", "refuse", "abandon"]]
-    assert show(driver) == (1, ["beach"])
-    assert names(files) == {"the first"}
+    assert again.upload_events == [["prepare", "upload", "refuse", "abandon"]]
+    assert read_stored(driver) == (1, ["beach"])
+    assert list_names(files) == {"the first"}
 
 
-def test_what_a_participant_cannot_refuse_is_contention_and_tried_again(driver: Driver) -> None:
+def test_a_refused_action_that_its_participant_does_not_explain_is_contention(driver: Driver) -> None:
     events: list[str] = []
 
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
         first = not (tried := tx.carry.of(list))
         tried.append(tx)
-        tx.join(Guest(events, "first" if first else "second", impossible=first))
+        tx.join(RecordingParticipant(events, "first" if first else "second", impossible=first))
 
     driver.run(body)
     assert events == ["prepare first", "refuse first", "prepare second", "settle second", "abandon first"]
     assert driver.db.get(Thing, "a") is not None
 
 
-def test_contention_of_a_participant_that_stays_ends_as_a_failed_transaction(driver: Driver) -> None:
+def test_endless_contention_of_a_participant_fails_the_transaction(driver: Driver) -> None:
     events: list[str] = []
 
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
-        tx.join(Guest(events, impossible=True))
+        tx.join(RecordingParticipant(events, impossible=True))
 
     with pytest.raises(TransactionFailedError) as failed:
         driver.run(body, retries=1)
@@ -279,14 +281,14 @@ def test_contention_of_a_participant_that_stays_ends_as_a_failed_transaction(dri
     assert events == ["prepare guest", "refuse guest"] * 2 + ["abandon guest"] * 2
 
 
-def test_permanent_errors_of_items_and_participants_come_together(driver: Driver) -> None:
+def test_permanent_errors_of_items_and_participants_are_reported_together(driver: Driver) -> None:
     driver.db.run(lambda tx: tx.create(Thing, name="a"))
     events: list[str] = []
 
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
-        tx.join(Guest(events, "fine"))
-        tx.join(Guest(events, "sad", impossible=True, means=NameTakenError("taken")))
+        tx.join(RecordingParticipant(events, "fine"))
+        tx.join(RecordingParticipant(events, "sad", impossible=True, means=NameTakenError("taken")))
 
     with pytest.raises(TransactionErrors) as failed:
         driver.run(body)
@@ -295,136 +297,136 @@ def test_permanent_errors_of_items_and_participants_come_together(driver: Driver
     assert events[2:] == ["refuse sad", "abandon fine", "abandon sad"]
 
 
-def test_an_outdated_read_wins_over_a_participants_permanent_error(driver: Driver) -> None:
+def test_a_stale_read_takes_precedence_over_a_participants_permanent_error(driver: Driver) -> None:
     driver.db.run(lambda tx: tx.create(Thing, name="a"))
     events: list[str] = []
 
     async def body(tx: Any) -> None:
-        thing = await now(tx.get_one(Thing, "a"))
+        thing = await resolve(tx.get_one(Thing, "a"))
         thing.n += 1
         if tx.carry.of(dict).setdefault("first", thing) is thing:
             driver.db.run(lambda tx: setattr(tx.get_one(Thing, "a"), "n", 10))
-            tx.join(Guest(events, impossible=True, means=NameTakenError("taken")))
+            tx.join(RecordingParticipant(events, impossible=True, means=NameTakenError("taken")))
 
     driver.run(body)
     assert driver.db.get_one(Thing, "a").n == 11
 
 
 @pytest.mark.parametrize("error", [ConflictError("busy"), ContentionError("outdated")], ids=repr)
-def test_a_participant_may_ask_for_another_attempt_itself(driver: Driver, error: Exception) -> None:
+def test_a_participant_can_request_another_attempt(driver: Driver, error: Exception) -> None:
     events: list[str] = []
 
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
         fails = {} if (tried := tx.carry.of(list)) else {"prepare": error}
         tried.append(tx)
-        tx.join(Guest(events, fails=fails))
+        tx.join(RecordingParticipant(events, fails=fails))
 
     driver.run(body)
     assert events == ["prepare guest", "prepare guest", "settle guest", "abandon guest"]
 
 
-# --- unknown outcomes --------------------------------------------------------------------------------------
+# --- unknown outcomes -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fault", [Fault.LOST_BEFORE, Fault.LOST_AFTER], ids=str)
-@pytest.mark.parametrize("way", ["run", "once"])
-def test_after_an_unknown_outcome_nothing_is_settled_or_abandoned_and_a_sweep_tells(
+@pytest.mark.parametrize("way", ["run", "run_block"])
+def test_after_an_unknown_outcome_nothing_is_settled_or_abandoned_before_a_sweep(
     colour: Colour, files: Path, fault: Fault, way: str
 ) -> None:
-    faulty = FaultyBackend(Watched())
+    faulty = FaultyBackend(RecordedStore())
     with open_driver(colour, faulty) as driver:
-        shoot = Shoot(files, lambda attempt: faulty.inject(fault))
+        add_picture = AddPicture(files, lambda attempt: faulty.inject(fault))
         with pytest.raises(OutcomeUnknown):
-            getattr(driver, way)(shoot)
-        assert shoot.told == [["prepare", "upload"]]
-        assert shoot.events == []
-        assert names(files) == {"summer-beach", "summer-beach.pending"}
+            getattr(driver, way)(add_picture)
+        assert add_picture.upload_events == [["prepare", "upload"]]
+        assert add_picture.events == []
+        assert list_names(files) == {"summer-beach", "summer-beach.pending"}
         happened = fault is Fault.LOST_AFTER
-        assert show(driver) == ((1, ["beach"]) if happened else (None, []))
-        found = swept(driver.db, files, ["summer"])
+        assert read_stored(driver) == ((1, ["beach"]) if happened else (None, []))
+        found = sweep_files(driver.db, files, ["summer"])
         beach = frozenset({"summer-beach"})
         assert found == (Sweep(frozenset(), beach) if happened else Sweep(beach, frozenset()))
-        assert names(files) == (beach if happened else set())
+        assert list_names(files) == (beach if happened else set())
 
 
-def test_what_an_earlier_attempt_uploaded_survives_when_the_last_ones_fate_is_unknown(
+def test_an_uploaded_file_is_kept_if_the_outcome_of_the_last_attempt_is_unknown(
     colour: Colour, files: Path
 ) -> None:
-    faulty = FaultyBackend(Watched())
+    faulty = FaultyBackend(RecordedStore())
     with open_driver(colour, faulty) as driver:
-        other = grow(driver)
+        other = change_in_first_attempt(driver)
 
         def meanwhile(attempt: int) -> None:
             other(attempt)
             if attempt == 2:
                 faulty.inject(Fault.LOST_AFTER)
 
-        shoot = Shoot(files, meanwhile)
+        add_picture = AddPicture(files, meanwhile)
         with pytest.raises(OutcomeUnknown):
-            driver.run(shoot)
-        assert shoot.told == [["prepare", "upload", "abandon"], ["prepare"]]
-        assert show(driver) == (8, ["beach"])
-        assert "summer-beach" in names(files), "the second attempt may have committed, and uses it"
+            driver.run(add_picture)
+        assert add_picture.upload_events == [["prepare", "upload", "abandon"], ["prepare"]]
+        assert read_stored(driver) == (8, ["beach"])
+        assert "summer-beach" in list_names(files), "the second attempt may have committed, and uses it"
 
 
 class StrangeError(Exception):
-    """An error that is not ours, so the outcome of the write is unknown, although it claims to be retryable."""
+    """An unknown error: the outcome of the write is unknown, although the error claims to be retryable."""
 
     retryable = True
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), StrangeError()], ids=repr)
-@pytest.mark.parametrize("way", ["run", "once"])
-def test_a_write_that_is_interrupted_by_anything_but_an_answer_has_an_unknown_fate(
-    driver: Driver, watcher: Watched, files: Path, moment: str, error: BaseException, way: str
+@pytest.mark.parametrize("way", ["run", "run_block"])
+def test_a_write_that_is_interrupted_by_an_unknown_error_has_an_unknown_outcome(
+    driver: Driver, store: RecordedStore, files: Path, moment: str, error: BaseException, way: str
 ) -> None:
-    shoot = Shoot(files)
+    add_picture = AddPicture(files)
 
     def interrupt(request: Any) -> None:
         if is_commit(request):
             raise error
 
-    setattr(watcher, moment, interrupt)
+    setattr(store, moment, interrupt)
     with pytest.raises(type(error)):
-        getattr(driver, way)(shoot)
-    assert shoot.told == [["prepare", "upload"]], "and the body is not run again"
-    assert shoot.events == []
-    assert names(files) == {"summer-beach", "summer-beach.pending"}
-    assert show(driver) == ((None, []) if moment == "before" else (1, ["beach"]))
+        getattr(driver, way)(add_picture)
+    assert add_picture.upload_events == [["prepare", "upload"]], "the body must not run again"
+    assert add_picture.events == []
+    assert list_names(files) == {"summer-beach", "summer-beach.pending"}
+    assert read_stored(driver) == ((None, []) if moment == "before" else (1, ["beach"]))
 
 
-# --- participants that fail --------------------------------------------------------------------------------
+# --- participants that fail -------------------------------------------------------------------------------
 
 
-def test_when_one_cannot_prepare_all_are_abandoned_and_nothing_is_written(
-    driver: Driver, watcher: Watched
+def test_if_one_participant_cannot_prepare_all_are_abandoned_and_nothing_is_written(
+    driver: Driver, store: RecordedStore
 ) -> None:
     events: list[str] = []
 
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
-        tx.join(Guest(events, "one"))
-        tx.join(Guest(events, "two", fails={"prepare": OSError("the disk is full")}))
-        tx.join(Guest(events, "three"))
+        tx.join(RecordingParticipant(events, "one"))
+        tx.join(RecordingParticipant(events, "two", fails={"prepare": OSError("the disk is full")}))
+        tx.join(RecordingParticipant(events, "three"))
 
-    for way in (driver.run, driver.once):
+    for way in (driver.run, driver.run_block):
         events.clear()
         with pytest.raises(OSError, match="full"):
             way(body)
         assert sorted(events[:3]) == ["prepare one", "prepare three", "prepare two"]
         assert events[3:] == ["abandon one", "abandon two", "abandon three"]
-    assert watcher.writes == []
+    assert store.writes == []
 
 
-def test_when_one_cannot_settle_the_others_and_the_handlers_still_have_their_turn(driver: Driver) -> None:
+def test_if_one_participant_cannot_settle_the_others_and_the_handlers_still_run(driver: Driver) -> None:
     events: list[str] = []
 
     async def body(tx: Any) -> int:
         tx.create(Thing, name=f"a{len(events)}")
-        tx.join(Guest(events, "one", fails={"settle": OSError("the disk is full")}))
-        tx.join(Guest(events, "two"))
+        tx.join(RecordingParticipant(events, "one", fails={"settle": OSError("the disk is full")}))
+        tx.join(RecordingParticipant(events, "two"))
         tx.after_commit(events.append, "handler")
         tx.after_failure(lambda error: events.append("failure"))
         return 42
@@ -438,41 +440,41 @@ def test_when_one_cannot_settle_the_others_and_the_handlers_still_have_their_tur
     assert events[2:] == ["settle one", "settle two", "handler"]
     assert driver.db.get(Thing, "a0") is not None
     with pytest.raises(AfterCommitError):
-        driver.once(body)
+        driver.run_block(body)
     assert driver.db.get(Thing, "a5") is not None
 
 
 def test_an_interrupt_after_the_commit_abandons_nothing(driver: Driver, files: Path) -> None:
-    for way, name in ((driver.run, "a"), (driver.once, "b")):
-        shoot = Shoot(files)
+    for way, name in ((driver.run, "a"), (driver.run_block, "b")):
+        add_picture = AddPicture(files)
 
-        async def body(tx: Any, name: str = name, shoot: Shoot = shoot) -> None:
-            album = await now(tx.get(Album, name, create_if_missing=True))
+        async def body(tx: Any, name: str = name, add_picture: AddPicture = add_picture) -> None:
+            album = await resolve(tx.get(Album, name, create_if_missing=True))
             album.size = 1
             upload = Upload(files, tx.carry.of(Uploads), name, "beach")
-            shoot.uploads.append(upload)
+            add_picture.uploads.append(upload)
             tx.join(upload)
             tx.after_commit(_interrupt)
 
         with pytest.raises(KeyboardInterrupt):
             way(body)
-        assert shoot.told == [["prepare", "upload", "settle"]]
-        assert f"{name}-beach" in names(files)
+        assert add_picture.upload_events == [["prepare", "upload", "settle"]]
+        assert f"{name}-beach" in list_names(files)
 
 
 def _interrupt() -> None:
     raise KeyboardInterrupt
 
 
-def test_when_one_cannot_abandon_the_others_do_and_the_error_tells(driver: Driver) -> None:
+def test_if_one_participant_cannot_abandon_the_others_do_and_the_error_has_a_note(driver: Driver) -> None:
     events: list[str] = []
 
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
-        tx.join(Guest(events, "one", fails={"abandon": OSError("the disk is gone")}))
-        tx.join(Guest(events, "two", impossible=True, means=NameTakenError("taken")))
+        tx.join(RecordingParticipant(events, "one", fails={"abandon": OSError("the disk is gone")}))
+        tx.join(RecordingParticipant(events, "two", impossible=True, means=NameTakenError("taken")))
 
-    for way in (driver.run, driver.once):
+    for way in (driver.run, driver.run_block):
         events.clear()
         with pytest.raises(NameTakenError) as failed:
             way(body)
@@ -480,14 +482,16 @@ def test_when_one_cannot_abandon_the_others_do_and_the_error_tells(driver: Drive
         assert any("the disk is gone" in note for note in failed.value.__notes__)
 
 
-def test_leftovers_of_an_earlier_attempt_that_stay_are_told_with_the_result(driver: Driver) -> None:
+def test_leftovers_of_an_earlier_attempt_are_reported_with_the_result(driver: Driver) -> None:
     events: list[str] = []
 
     async def body(tx: Any) -> int:
         tx.create(Thing, name="a")
         if not (tried := tx.carry.of(list)):
             tried.append(tx)
-            tx.join(Guest(events, impossible=True, fails={"abandon": OSError("the disk is gone")}))
+            tx.join(
+                RecordingParticipant(events, impossible=True, fails={"abandon": OSError("the disk is gone")})
+            )
         return 42
 
     with pytest.raises(AfterCommitError) as failed:
@@ -497,29 +501,29 @@ def test_leftovers_of_an_earlier_attempt_that_stay_are_told_with_the_result(driv
     assert driver.db.get(Thing, "a") is not None
 
 
-# --- limits and rules --------------------------------------------------------------------------------------
+# --- limits and rules -------------------------------------------------------------------------------------
 
 
 def test_the_steps_of_participants_are_counted_before_anything_is_prepared(
-    driver: Driver, watcher: Watched
+    driver: Driver, store: RecordedStore
 ) -> None:
     events: list[str] = []
 
     async def body(tx: Any) -> None:
         for each in range(97):
             tx.create(Thing, name=str(each))
-        tx.join(Guest(events, "one", steps=["x"]))
-        tx.join(Guest(events, "two", steps=["y", "z", "zz"]))
+        tx.join(RecordingParticipant(events, "one", steps=["x"]))
+        tx.join(RecordingParticipant(events, "two", steps=["y", "z", "zz"]))
 
-    for way in (driver.run, driver.once):
+    for way in (driver.run, driver.run_block):
         with pytest.raises(TransactionTooLarge, match="101 actions"):
             way(body)
     assert events == []
-    assert watcher.writes == []
+    assert store.writes == []
 
 
 def test_a_hundred_actions_with_those_of_participants_are_one_transaction(
-    driver: Driver, watcher: Watched, files: Path
+    driver: Driver, store: RecordedStore, files: Path
 ) -> None:
     async def body(tx: Any) -> None:
         for each in range(98):
@@ -528,69 +532,71 @@ def test_a_hundred_actions_with_those_of_participants_are_one_transaction(
             tx.join(Upload(files, tx.carry.of(Uploads), "summer", name))
 
     driver.run(body)
-    (request,) = watcher.writes
+    (request,) = store.writes
     assert isinstance(request, TransactWrite)
     assert len(request.actions) == 100
 
 
-def test_an_attempt_without_participants_leaves_those_of_earlier_ones_behind(
+def test_an_attempt_without_participants_abandons_those_of_earlier_attempts(
     driver: Driver, files: Path
 ) -> None:
-    """The second attempt sees that the album is full, and adds nothing."""
+    """The second attempt finds the album full, and adds no picture."""
     uploads: list[Upload] = []
 
     async def body(tx: Any) -> None:
-        album = await now(tx.get(Album, "summer", create_if_missing=True))
+        album = await resolve(tx.get(Album, "summer", create_if_missing=True))
         if album.size < 7:
             uploads.append(Upload(files, tx.carry.of(Uploads), "summer", "beach"))
             tx.join(uploads[0])
-            grow(driver)(1)
+            change_in_first_attempt(driver)(1)
         album.size += 1
 
     driver.run(body)
     assert [upload.events for upload in uploads] == [["prepare", "upload", "abandon"]]
-    assert show(driver) == (8, [])
-    assert names(files) == set()
+    assert read_stored(driver) == (8, [])
+    assert list_names(files) == set()
 
 
-def test_participants_alone_are_a_transaction(driver: Driver, watcher: Watched, files: Path) -> None:
+def test_a_transaction_can_consist_of_participants_only(
+    driver: Driver, store: RecordedStore, files: Path
+) -> None:
     async def body(tx: Any) -> None:
         tx.join(Upload(files, tx.carry.of(Uploads), "summer", "beach"))
 
     driver.run(body)
-    assert show(driver) == (None, ["beach"])
-    (request,) = watcher.writes
-    assert isinstance(request, TransactWrite), "with a token, so that it can be repeated"
+    assert read_stored(driver) == (None, ["beach"])
+    (request,) = store.writes
+    assert isinstance(request, TransactWrite), "it has a token, so it can be repeated"
 
 
-def test_participants_without_actions_are_settled_though_nothing_is_sent(
-    driver: Driver, watcher: Watched
+def test_participants_without_actions_are_settled_although_nothing_is_sent(
+    driver: Driver, store: RecordedStore
 ) -> None:
     events: list[str] = []
 
     async def body(tx: Any) -> None:
-        await now(tx.get(Thing, "a"))
-        tx.join(Guest(events))
+        await resolve(tx.get(Thing, "a"))
+        tx.join(RecordingParticipant(events))
 
     driver.run(body)
     assert events == ["prepare guest", "settle guest"]
-    assert watcher.writes == []
+    assert store.writes == []
 
 
-def test_additions_of_participants_to_one_item_are_one_action(driver: Driver, watcher: Watched) -> None:
+def test_additions_of_participants_to_one_item_are_one_action(driver: Driver, store: RecordedStore) -> None:
     class Counter(Participant):
         def __init__(self, count: int) -> None:
             self.count = count
 
         async def state(self, change: Change) -> None:
-            change.update(Note(place("counter")), Note.count.add(self.count))
+            change.update(Note(build_address("counter")), Note.count.add(self.count))
 
     async def body(tx: Any) -> None:
         for count in (1, 1, 2, 4):
             tx.join(Counter(count))
 
     driver.run(body)
-    (request,) = watcher.writes
+    (request,) = store.writes
     assert isinstance(request, TransactWrite)
     (action,) = request.actions
     assert isinstance(action, UpdateItem)
@@ -605,7 +611,7 @@ def test_a_merged_step_is_refused_by_the_participant_whose_condition_failed(driv
 
         async def state(self, change: Change) -> None:
             change.update(
-                Note(place("counter")),
+                Note(build_address("counter")),
                 Note.count.add(-1),
                 expect=[Note.count.at_least(self.least)],
                 refused=lambda found: self.error,
@@ -613,7 +619,7 @@ def test_a_merged_step_is_refused_by_the_participant_whose_condition_failed(driv
 
     class Giver(Participant):
         async def state(self, change: Change) -> None:
-            change.create(Note.new(place("counter"), Note.count.set(5)))
+            change.create(Note.new(build_address("counter"), Note.count.set(5)))
 
     async def give(tx: Any) -> None:
         tx.join(Giver())
@@ -627,20 +633,20 @@ def test_a_merged_step_is_refused_by_the_participant_whose_condition_failed(driv
         driver.run(take)
 
 
-def test_the_steps_of_participants_stand_in_their_order(driver: Driver, watcher: Watched) -> None:
+def test_the_steps_of_participants_keep_their_order(driver: Driver, store: RecordedStore) -> None:
     async def body(tx: Any) -> None:
         for step in "abc":
-            tx.join(Guest([], steps=[step]))
+            tx.join(RecordingParticipant([], steps=[step]))
 
     driver.run(body)
-    (request,) = watcher.writes
+    (request,) = store.writes
     assert isinstance(request, TransactWrite)
     assert [action.item["pk"]["S"] for action in request.actions if isinstance(action, PutItem)] == [*"abc"]
 
 
 @pytest.mark.parametrize("count", [1, 2])
-def test_one_that_joins_while_another_states_its_part_takes_part_in_everything(
-    driver: Driver, watcher: Watched, count: int
+def test_a_participant_that_another_one_adds_takes_part_in_everything(
+    driver: Driver, store: RecordedStore, count: int
 ) -> None:
     events: list[str] = []
 
@@ -656,7 +662,7 @@ def test_one_that_joins_while_another_states_its_part_takes_part_in_everything(
             self.name = name
 
         async def state(self, change: Change) -> None:
-            change.create(Note.new(place(self.name), Note.count.set(1)))
+            change.create(Note.new(build_address(self.name), Note.count.set(1)))
 
         async def prepare(self, port: Port) -> None:
             events.append(f"prepare {self.name}")
@@ -672,11 +678,11 @@ def test_one_that_joins_while_another_states_its_part_takes_part_in_everything(
     assert sorted(events) == sorted(
         f"{phase} {name}" for phase in ("prepare", "settle") for name in "ab"[:count]
     )
-    (request,) = watcher.writes
+    (request,) = store.writes
     assert len(request.actions) == count if isinstance(request, TransactWrite) else count == 1
 
 
-def test_what_joins_a_change_must_be_a_participant(driver: Driver) -> None:
+def test_only_a_participant_can_join_a_change(driver: Driver) -> None:
     class Host(Participant):
         async def state(self, change: Change) -> None:
             change.join("me")  # type: ignore[arg-type]
@@ -688,10 +694,10 @@ def test_what_joins_a_change_must_be_a_participant(driver: Driver) -> None:
         driver.run(body)
 
 
-def test_participants_state_and_prepare_side_by_side(driver: Driver) -> None:
+def test_participants_state_and_prepare_concurrently(driver: Driver) -> None:
     met: Counter[str] = Counter()
 
-    class Guest(Participant):
+    class WaitingParticipant(Participant):
         async def state(self, change: Change) -> None:
             await self._meet("state", change.context.port)
 
@@ -704,11 +710,11 @@ def test_participants_state_and_prepare_side_by_side(driver: Driver) -> None:
                 if met[phase] == 2:
                     return
                 await port.sleep(0.001)
-            raise AssertionError(f"the others do not {phase} meanwhile")
+            raise AssertionError(f"the other participant does not {phase} concurrently")
 
     async def body(tx: Any) -> None:
-        tx.join(Guest())
-        tx.join(Guest())
+        tx.join(WaitingParticipant())
+        tx.join(WaitingParticipant())
 
     driver.run(body)
     assert met == {"state": 2, "prepare": 2}
@@ -718,15 +724,17 @@ def test_two_puts_of_one_item_are_refused_before_anything_is_prepared(driver: Dr
     events: list[str] = []
 
     async def body(tx: Any) -> None:
-        tx.join(Guest(events, "one", steps=["x"]))
-        tx.join(Guest(events, "two", steps=["x"]))
+        tx.join(RecordingParticipant(events, "one", steps=["x"]))
+        tx.join(RecordingParticipant(events, "two", steps=["x"]))
 
     with pytest.raises(InvalidRequestError, match="twice"):
         driver.run(body)
     assert events == []
 
 
-def test_a_participant_stops_the_commit_when_all_are_prepared(driver: Driver, watcher: Watched) -> None:
+def test_a_participant_can_stop_the_commit_after_all_are_prepared(
+    driver: Driver, store: RecordedStore
+) -> None:
     events: list[str] = []
 
     class Stop(Participant):
@@ -737,26 +745,26 @@ def test_a_participant_stops_the_commit_when_all_are_prepared(driver: Driver, wa
     async def body(tx: Any) -> None:
         tx.create(Thing, name="a")
         tx.join(Stop())
-        tx.join(Guest(events))
+        tx.join(RecordingParticipant(events))
 
     with pytest.raises(LookupError):
         driver.run(body)
     assert events == ["prepare guest", "check", "abandon guest"]
-    assert watcher.writes == []
+    assert store.writes == []
 
 
-def test_nobody_joins_a_transaction_that_only_reads(driver: Driver) -> None:
+def test_a_participant_cannot_join_a_read_only_transaction(driver: Driver) -> None:
     async def body(tx: Any) -> None:
-        tx.join(Guest([]))
+        tx.join(RecordingParticipant([]))
 
     with pytest.raises(WriteAttemptedInReadOnlyTxError):
         driver.run(body, read_only=True)
 
 
-def test_an_item_cannot_be_changed_any_more_while_participants_prepare(driver: Driver) -> None:
-    """The plan is made by then, so that such a change would be lost without a word."""
+def test_an_item_cannot_be_changed_while_participants_prepare(driver: Driver) -> None:
+    """The plan already exists, so such a change would be lost silently."""
 
-    class Meddler(Guest):
+    class ChangingParticipant(RecordingParticipant):
         def __init__(self, thing: Thing) -> None:
             super().__init__([])
             self.thing = thing
@@ -766,7 +774,7 @@ def test_an_item_cannot_be_changed_any_more_while_participants_prepare(driver: D
 
     async def body(tx: Any) -> None:
         thing = tx.create(Thing, name="a")
-        tx.join(Meddler(thing))
+        tx.join(ChangingParticipant(thing))
 
     with pytest.raises(FrozenItemError):
         driver.run(body)

@@ -65,7 +65,7 @@ def list_projected(read: GetItem) -> set[Any]:
 
 
 @everywhere
-async def test_only_these_fields_are_fetched(db: Db) -> None:
+async def test_get_with_only_fetches_only_these_fields(db: Db) -> None:
     await arrange(db, Wide(id="a", text="x" * 500, n=3), Own(id="a", n=3), Templated(id="a", n=3))
     for wide in (
         await db.get(Wide, "a", only=["n"]),
@@ -83,7 +83,7 @@ async def test_only_these_fields_are_fetched(db: Db) -> None:
                 twin.text  # noqa: B018
             with pytest.raises(FrozenItemError):
                 twin.n = 4
-            with pytest.raises(FrozenItemError):  # it would replace the text
+            with pytest.raises(FrozenItemError):  # a put would remove the text
                 await db.put(twin)
     single, again, together, batch = db.list_sent()
     assert list_projected(single) == list_projected(again) == {"n", "pk", "sk", "_type", "id"}
@@ -100,7 +100,7 @@ async def test_only_these_fields_are_fetched(db: Db) -> None:
 
 
 @everywhere
-async def test_what_is_absent_has_its_default_or_none_and_a_missing_item_is_none(db: Db) -> None:
+async def test_a_missing_attribute_shows_its_default_and_a_missing_item_is_none(db: Db) -> None:
     await put_raw(db, Wide, {"pk": {"S": "Wide#a"}, "sk": {"S": "#"}, "id": {"S": "a"}})
     part = await db.get_one(Wide, "a", only=["note", "n"])
     assert (part.note, part.n) == (None, 0)
@@ -142,7 +142,7 @@ async def test_models_of_one_table_are_fetched_together(db: Db) -> None:
 
 
 @everywhere
-async def test_fields_that_were_read_are_locked_and_no_others(db: Db) -> None:
+async def test_only_fields_that_were_read_are_locked(db: Db) -> None:
     await arrange(db, Wide(id="a", n=3))
     async with db.transaction() as tx:
         part = await tx.get_one(Wide, "a", only=["n", "note"])
@@ -153,7 +153,7 @@ async def test_fields_that_were_read_are_locked_and_no_others(db: Db) -> None:
             part = await tx.get_one(Wide, "a", only=["n", "note"])
             tx.create(Order, id=f"{part.n}{part.note}")
             await meanwhile(db, Wide.key("a"), note="another")
-    with expect_contention():  # that it exists is known, whatever was read
+    with expect_contention():  # the existence of the item is locked even if no field was read
         async with db.transaction() as tx:
             await tx.get_one(Wide, "a", only=["n"])
             tx.create(Order, id="b")
@@ -167,7 +167,7 @@ async def test_fields_that_were_read_are_locked_and_no_others(db: Db) -> None:
 
 
 @everywhere
-async def test_a_part_and_the_whole_item_agree(db: Db) -> None:
+async def test_partial_and_whole_reads_of_an_item_must_agree(db: Db) -> None:
     await arrange(db, Wide(id="a", n=3), Wide(id="b", n=3))
     async with db.transaction() as tx:
         part = await tx.get_one(Wide, "a", only=["n"])
@@ -177,7 +177,7 @@ async def test_a_part_and_the_whole_item_agree(db: Db) -> None:
         whole.text = "x"
         assert await tx.get_one(Wide, "a", only=["n"]) is whole
     assert (await db.get_one(Wide, "a")).text == "x"
-    async with db.transaction() as tx:  # the whole item is newer than the part, which can still be read
+    async with db.transaction() as tx:  # the whole item is newer than the partial one
         part = await tx.get_one(Wide, "a", only=["n"])
         await meanwhile(db, Wide.key("a"), n=4)
         with pytest.raises(ContentionError):
@@ -188,7 +188,7 @@ async def test_a_part_and_the_whole_item_agree(db: Db) -> None:
             whole = await tx.get_one(Wide, "a")
             await meanwhile(db, Wide.key("a"), n=5)
             whole.text = str(part.n)
-    with expect_contention():  # two parts that cannot both be true
+    with expect_contention():  # the two partial reads contradict each other
         async with db.transaction() as tx:
             part = await tx.get_one(Wide, "b", only=["n"])
             await meanwhile(db, Wide.key("b"), n=5)
@@ -201,7 +201,7 @@ async def test_a_part_and_the_whole_item_agree(db: Db) -> None:
 
 
 @everywhere
-async def test_a_read_only_transaction_verifies_parts(db: Db) -> None:
+async def test_a_read_only_transaction_verifies_partial_items(db: Db) -> None:
     await arrange(db, Wide(id="a", n=3), Wide(id="b"))
     with expect_contention():
         async with db.transaction(read_only=True) as tx:
@@ -215,14 +215,14 @@ async def test_a_read_only_transaction_verifies_parts(db: Db) -> None:
 
 
 @everywhere
-async def test_items_that_must_be_read_whole_are(db: Db) -> None:
+async def test_items_with_conversions_are_read_whole(db: Db) -> None:
     key = {"pk": {"S": "Converted#a"}, "sk": {"S": "#"}, "id": {"S": "a"}}
     await put_raw(db, Converted, {**key, "n": {"N": "4"}, "m": {"N": "1"}})
     part = await db.get_one(Converted, "a", only=["n"])
     assert part.n == 8
     with pytest.raises(InvalidFieldError, match="not fetched"):
         part.m  # noqa: B018
-    with expect_contention():  # n may depend on m
+    with expect_contention():  # the conversion of n could depend on m
         async with db.transaction() as tx:
             part = await tx.get_one(Converted, "a", only=["n"])
             tx.create(Order, id=str(part.n))
@@ -230,7 +230,7 @@ async def test_items_that_must_be_read_whole_are(db: Db) -> None:
 
 
 @in_memory
-async def test_options_that_do_not_go_together_are_refused(db: Db) -> None:
+async def test_invalid_combinations_of_options_are_refused(db: Db) -> None:
     with pytest.raises(InvalidOptionsError, match="only= names 'nn', which is not a field of Wide"):
         await db.get(Wide, "a", only=["nn"])
     keys: list[Any] = [Wide.key("a"), Line.key(order="a", number=1)]

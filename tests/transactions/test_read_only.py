@@ -1,4 +1,4 @@
-"""Read-only transactions: nothing can be written, and what was read was so at one moment."""
+"""Read-only transactions: they cannot write, and all values that they read existed at one moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdall.errors import WriteAttemptedInReadOnlyTxError
 
 
 @everywhere
-async def test_what_several_reads_saw_is_verified_in_one(db: Db) -> None:
+async def test_several_reads_are_verified_by_one_request(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction(read_only=True) as tx:
         first, second = await tx.get_one(Order, "a"), await tx.get_one(Order, "b")
@@ -27,11 +27,11 @@ async def test_what_several_reads_saw_is_verified_in_one(db: Db) -> None:
 
 
 @everywhere
-async def test_a_torn_read_is_tried_again(db: Db) -> None:
+async def test_a_torn_read_is_retried(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=0), Order(id="b", quantity=0))
     seen: list[tuple[int, int]] = []
 
-    async def look(tx: AsyncTransaction) -> tuple[int, int]:
+    async def read(tx: AsyncTransaction) -> tuple[int, int]:
         first = (await tx.get_one(Order, "a")).quantity
         if not seen:
             async with db.transaction() as other:
@@ -41,12 +41,12 @@ async def test_a_torn_read_is_tried_again(db: Db) -> None:
         seen.append((first, second))
         return first, second
 
-    assert await db.run(look, read_only=True) == (1, 1)
+    assert await db.run(read, read_only=True) == (1, 1)
     assert seen == [(0, 1), (1, 1)]
 
 
 @everywhere
-async def test_something_that_was_missing_and_came_is_contention(db: Db) -> None:
+async def test_the_creation_of_a_missing_item_is_contention(db: Db) -> None:
     await arrange(db, Order(id="a"))
     with expect_contention() as caught:
         async with db.transaction(read_only=True) as tx:
@@ -58,7 +58,7 @@ async def test_something_that_was_missing_and_came_is_contention(db: Db) -> None
 
 
 @everywhere
-async def test_something_that_was_there_and_went_is_contention(db: Db) -> None:
+async def test_the_deletion_of_an_item_that_was_read_is_contention(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     with expect_contention() as caught:
         async with db.transaction(read_only=True) as tx:
@@ -70,7 +70,7 @@ async def test_something_that_was_there_and_went_is_contention(db: Db) -> None:
 
 
 @everywhere
-async def test_a_field_that_nobody_read_may_change(db: Db) -> None:
+async def test_a_field_that_was_not_read_can_change(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction(read_only=True) as tx:
         first, second = await tx.get_one(Order, "a"), await tx.get_one(Order, "b")
@@ -79,7 +79,7 @@ async def test_a_field_that_nobody_read_may_change(db: Db) -> None:
 
 
 @in_memory
-async def test_one_read_needs_no_second_look(db: Db) -> None:
+async def test_a_single_read_is_not_verified(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction(read_only=True) as tx:
         await tx.get(Order, "a")
@@ -89,7 +89,7 @@ async def test_one_read_needs_no_second_look(db: Db) -> None:
 
 
 @in_memory
-async def test_a_batch_is_several_reads(db: Db) -> None:
+async def test_a_batch_counts_as_several_reads(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"))
     async with db.transaction(read_only=True) as tx:
         await tx.get_all([Order.key("a"), Order.key("b")], consistent=False)
@@ -97,12 +97,12 @@ async def test_a_batch_is_several_reads(db: Db) -> None:
 
 
 @everywhere
-async def test_rows_are_verified_also_if_nobody_looked_at_them(db: Db) -> None:
-    """A line moves from one order to another: each query is right, and yet it was never in both."""
+async def test_rows_are_verified_even_if_no_field_was_read(db: Db) -> None:
+    """A line moves from one order to another: each query is right, but the line was never in both orders."""
     await arrange(db, *(Line(order="a", number=n) for n in range(3)))
     seen: list[tuple[int, int]] = []
 
-    async def look(tx: AsyncTransaction) -> tuple[int, int]:
+    async def read(tx: AsyncTransaction) -> tuple[int, int]:
         first = len(await tx.query(Line, order="a").all())
         if not seen:
             async with db.transaction() as other:
@@ -111,14 +111,14 @@ async def test_rows_are_verified_also_if_nobody_looked_at_them(db: Db) -> None:
         seen.append((first, len(await tx.query(Line, order="b").all())))
         return seen[-1]
 
-    assert await db.run(look, read_only=True) == (2, 1)
+    assert await db.run(read, read_only=True) == (2, 1)
     assert seen == [(3, 1), (2, 1)]
     assert len(db.list_sent()[-1].reads) == 3
 
 
 @in_memory
 @pytest.mark.parametrize("more", [{}, {"only": []}], ids=["whole rows", "parts of rows"])
-async def test_a_row_has_to_meet_the_condition_that_found_it(db: Db, more: dict[str, Any]) -> None:
+async def test_a_row_must_still_meet_the_condition_of_its_query(db: Db, more: dict[str, Any]) -> None:
     await arrange(db, Line(order="a", number=1, text="x"), Order(id="a"))
     with expect_contention():
         async with db.transaction(read_only=True) as tx:
@@ -128,7 +128,7 @@ async def test_a_row_has_to_meet_the_condition_that_found_it(db: Db, more: dict[
 
 
 @in_memory
-async def test_rows_without_a_lock_and_numbers_are_not_verified(db: Db) -> None:
+async def test_rows_without_a_lock_and_counts_are_not_verified(db: Db) -> None:
     await arrange(db, *(Line(order="a", number=n) for n in range(3)), Order(id="a"))
     async with db.transaction(read_only=True) as tx:
         assert len(await tx.query(Line, order="a", lock=False).all()) == 3
@@ -138,8 +138,8 @@ async def test_rows_without_a_lock_and_numbers_are_not_verified(db: Db) -> None:
 
 
 @everywhere
-async def test_rows_that_appear_are_not_seen(db: Db) -> None:
-    """A phantom: a query that is asked again would find it."""
+async def test_rows_that_appear_after_the_query_are_not_detected(db: Db) -> None:
+    """A phantom: another query would find the row."""
     await arrange(db, *(Line(order="a", number=n) for n in range(2)))
     async with db.transaction(read_only=True) as tx:
         assert len(await tx.query(Line, order="a").all()) == 2
@@ -149,8 +149,8 @@ async def test_rows_that_appear_are_not_seen(db: Db) -> None:
 
 
 @in_memory
-async def test_the_rows_of_one_query_are_several_reads(db: Db) -> None:
-    """DynamoDB reads the rows of a page one after the other, and a transaction may come in between."""
+async def test_the_rows_of_one_query_count_as_several_reads(db: Db) -> None:
+    """DynamoDB reads the rows of a page one after the other, and a transaction can run in between."""
     await arrange(db, Line(order="a", number=1), Line(order="a", number=2))
     async with db.transaction(read_only=True) as tx:
         assert [row.text for row in await tx.query(Line, order="a").all()] == ["", ""]
@@ -206,7 +206,7 @@ async def test_every_write_is_refused_at_once(db: Db, write: Callable[[AsyncTran
 
 
 @everywhere
-async def test_a_change_in_place_is_refused_at_the_end(db: Db) -> None:
+async def test_a_change_in_place_is_refused_at_commit(db: Db) -> None:
     await arrange(db, Order(id="a"))
     with expect_failure(WriteAttemptedInReadOnlyTxError, "changed in place"):
         async with db.transaction(read_only=True) as tx:
@@ -215,20 +215,20 @@ async def test_a_change_in_place_is_refused_at_the_end(db: Db) -> None:
 
 
 @in_memory
-async def test_create_if_missing_is_fine_for_what_is_there(db: Db) -> None:
+async def test_create_if_missing_is_allowed_for_an_existing_item(db: Db) -> None:
     await arrange(db, Order(id="a"))
     async with db.transaction(read_only=True) as tx:
         assert not (await tx.get(Order, "a", create_if_missing=True)).is_new
 
 
 @in_memory
-async def test_run_takes_the_option_too_and_gives_the_result(db: Db) -> None:
+async def test_run_can_be_read_only_and_returns_the_result(db: Db) -> None:
     await arrange(db, Order(id="a"))
 
-    async def look(tx: AsyncTransaction) -> int:
+    async def read(tx: AsyncTransaction) -> int:
         return (await tx.get_one(Order, "a")).quantity
 
-    assert await db.run(look, read_only=True) == 1
+    assert await db.run(read, read_only=True) == 1
     with pytest.raises(WriteAttemptedInReadOnlyTxError):
         await db.run(_assign, read_only=True)
 

@@ -1,4 +1,4 @@
-"""Running a function until it commits: which errors are tried again, how long the waits are, and when it is enough."""
+"""Running a function until it commits: which errors are retried, how long the waits are, and when retries end."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from holdall.testing import Fault
 
 
 class Again(Exception):
-    """An error of the user's that asks for another attempt."""
+    """An error of the application that requests another attempt."""
 
     retryable = True
 
 
 def make_failing_body(calls: list[int], error: Exception, times: int = 1000) -> Callable[..., Any]:
-    """A body that fails so many times, and counts."""
+    """Return a body that fails this many times, and records its calls."""
 
     async def body(tx: AsyncTransaction) -> str:
         calls.append(len(calls))
@@ -45,7 +45,7 @@ def make_failing_body(calls: list[int], error: Exception, times: int = 1000) -> 
 
 
 @everywhere
-async def test_contention_is_tried_again_until_it_goes_through(db: Db) -> None:
+async def test_contention_is_retried_until_the_commit_succeeds(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=0))
     seen = []
 
@@ -62,7 +62,7 @@ async def test_contention_is_tried_again_until_it_goes_through(db: Db) -> None:
 
 
 @everywhere
-async def test_contention_without_end_is_given_up_after_as_many_retries_and_writes_nothing(db: Db) -> None:
+async def test_endless_contention_fails_after_the_retries_and_writes_nothing(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=0))
     attempts = []
 
@@ -80,7 +80,7 @@ async def test_contention_without_end_is_given_up_after_as_many_retries_and_writ
 
 @in_memory
 @pytest.mark.parametrize("retries", [0, 1, 5])
-async def test_there_are_as_many_retries_as_asked_for(db: Db, retries: int) -> None:
+async def test_the_number_of_retries_can_be_set(db: Db, retries: int) -> None:
     calls: list[int] = []
     with pytest.raises(TransactionFailedError) as caught:
         await db.run(make_failing_body(calls, Again()), retries=retries)
@@ -89,7 +89,7 @@ async def test_there_are_as_many_retries_as_asked_for(db: Db, retries: int) -> N
 
 
 @in_memory
-async def test_the_last_cause_is_kept(db: Db) -> None:
+async def test_the_error_has_the_last_cause(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=0))
 
     async def count(tx: AsyncTransaction) -> None:
@@ -134,7 +134,7 @@ async def test_a_with_block_is_one_attempt(db: Db) -> None:
     ids=repr,
 )
 @pytest.mark.parametrize("chance", [0.0, 0.25, 1.0])
-async def test_waits_double_up_to_their_cap_and_a_random_part_of_each_is_waited(
+async def test_waits_double_up_to_a_maximum_and_a_random_part_of_each_is_waited(
     db: Db, options: dict[str, Any], longest: list[float], chance: float
 ) -> None:
     db.clock.chance = chance
@@ -143,18 +143,18 @@ async def test_waits_double_up_to_their_cap_and_a_random_part_of_each_is_waited(
     assert db.clock.waits == pytest.approx([chance * seconds for seconds in longest])
 
 
-# --- which errors -----------------------------------------------------------------------------------------
+# --- retryable errors -------------------------------------------------------------------------------------
 
 
 @in_memory
-async def test_an_error_of_your_own_that_says_retryable_is_tried_again(db: Db) -> None:
+async def test_an_application_error_of_a_retryable_class_is_retried(db: Db) -> None:
     calls: list[int] = []
     assert await db.run(make_failing_body(calls, Again(), times=2)) == "done"
     assert len(calls) == 3
 
 
 @in_memory
-async def test_retryable_can_be_said_of_one_error(db: Db) -> None:
+async def test_a_single_error_can_be_marked_as_retryable(db: Db) -> None:
     error = ValueError("not now")
     error.retryable = True  # type: ignore[attr-defined]
     calls: list[int] = []
@@ -172,7 +172,7 @@ class Never(Exception):
 
 @in_memory
 @pytest.mark.parametrize("error", [ValueError("no"), Never(), Named(), LookupError()], ids=repr)
-async def test_any_other_error_is_raised_as_it_is_at_once(db: Db, error: Exception) -> None:
+async def test_any_other_error_is_raised_unchanged_without_a_retry(db: Db, error: Exception) -> None:
     calls: list[int] = []
     with pytest.raises(type(error)) as caught:
         await db.run(make_failing_body(calls, error))
@@ -181,7 +181,7 @@ async def test_any_other_error_is_raised_as_it_is_at_once(db: Db, error: Excepti
 
 
 @in_memory
-async def test_a_group_is_tried_again_when_each_of_its_errors_is_worth_it(db: Db) -> None:
+async def test_a_group_is_retried_if_all_its_errors_are_retryable(db: Db) -> None:
     calls: list[int] = []
     group = ExceptionGroup("two", [Again(), ExceptionGroup("one", [Again()])])
     assert await db.run(make_failing_body(calls, group, times=1)) == "done"
@@ -194,7 +194,7 @@ async def test_a_group_is_tried_again_when_each_of_its_errors_is_worth_it(db: Db
 
 
 @awaiting
-async def test_what_is_no_exception_is_never_tried_again(db: Db) -> None:
+async def test_a_base_exception_is_never_retried(db: Db) -> None:
     class Stop(BaseException):
         retryable = True
 
@@ -212,7 +212,7 @@ async def test_what_is_no_exception_is_never_tried_again(db: Db) -> None:
 @everywhere
 @pytest.mark.parametrize("fault", [Fault.THROTTLE, Fault.UNAVAILABLE])
 @pytest.mark.parametrize("beside", [False, True], ids=["single write", "transaction"])
-async def test_a_service_that_was_busy_at_the_commit_is_asked_again(
+async def test_a_commit_that_the_service_refuses_temporarily_is_retried(
     db: Db, fault: Fault, beside: bool
 ) -> None:
     await arrange(db, Order(id="a", quantity=1))
@@ -233,7 +233,7 @@ async def test_a_service_that_was_busy_at_the_commit_is_asked_again(
 
 
 @in_memory
-async def test_a_service_that_was_busy_at_a_read_is_asked_again(db: Db) -> None:
+async def test_a_read_that_the_service_refuses_temporarily_is_retried(db: Db) -> None:
     await arrange(db, Order(id="a"))
     db.faults.inject(Fault.THROTTLE)
 
@@ -249,7 +249,7 @@ async def test_a_service_that_was_busy_at_a_read_is_asked_again(db: Db) -> None:
 
 @everywhere
 @pytest.mark.parametrize("fault", [Fault.LOST_BEFORE, Fault.LOST_AFTER])
-async def test_an_unknown_outcome_is_never_tried_again(db: Db, fault: Fault) -> None:
+async def test_an_unknown_outcome_is_never_retried(db: Db, fault: Fault) -> None:
     await arrange(db, Order(id="a", quantity=1))
     calls = []
 
@@ -287,7 +287,7 @@ async def test_no_attempt_begins_after_the_timeout(db: Db) -> None:
 
 
 @in_memory
-async def test_a_body_that_takes_too_long_is_not_tried_again(db: Db) -> None:
+async def test_a_body_that_exceeds_the_timeout_is_not_retried(db: Db) -> None:
     calls = []
 
     async def body(tx: AsyncTransaction) -> None:
@@ -302,7 +302,7 @@ async def test_a_body_that_takes_too_long_is_not_tried_again(db: Db) -> None:
 
 
 @in_memory
-async def test_retries_end_before_a_timeout_that_is_far(db: Db) -> None:
+async def test_retries_can_end_before_the_timeout(db: Db) -> None:
     with pytest.raises(TransactionFailedError) as caught:
         await db.run(make_failing_body([], Again()), timeout=1000)
     assert not isinstance(caught.value, TimeoutError)
@@ -312,7 +312,7 @@ async def test_retries_end_before_a_timeout_that_is_far(db: Db) -> None:
 
 
 @everywhere
-async def test_an_inner_run_is_a_transaction_of_its_own_and_runs_again_with_the_outer(db: Db) -> None:
+async def test_an_inner_run_is_an_independent_transaction_and_runs_again_with_the_outer(db: Db) -> None:
     inner_runs = []
 
     async def inner(tx: AsyncTransaction) -> None:
@@ -331,7 +331,7 @@ async def test_an_inner_run_is_a_transaction_of_its_own_and_runs_again_with_the_
 
 
 @in_memory
-async def test_an_inner_run_stays_when_the_outer_fails(db: Db) -> None:
+async def test_an_inner_run_stays_committed_when_the_outer_fails(db: Db) -> None:
     async def inner(tx: AsyncTransaction) -> None:
         tx.create(Order, id="inner")
 
@@ -347,7 +347,7 @@ async def test_an_inner_run_stays_when_the_outer_fails(db: Db) -> None:
 
 
 @in_memory
-async def test_an_inner_run_that_gave_up_is_not_tried_again_by_the_outer(db: Db) -> None:
+async def test_an_inner_run_that_failed_is_not_retried_by_the_outer(db: Db) -> None:
     calls: list[int] = []
     outer_calls = []
 
@@ -363,8 +363,8 @@ async def test_an_inner_run_that_gave_up_is_not_tried_again_by_the_outer(db: Db)
 
 @in_memory
 async def test_a_failing_handler_of_an_inner_run_is_an_error_of_the_outer_body(db: Db) -> None:
-    """The inner transaction is committed, the outer one is not: its failure handlers hear of it."""
-    heard: list[Exception] = []
+    """The inner transaction is committed, the outer one is not, and its failure handlers get the error."""
+    received: list[Exception] = []
 
     async def inner(tx: AsyncTransaction) -> None:
         tx.create(Order, id="inner")
@@ -372,39 +372,39 @@ async def test_a_failing_handler_of_an_inner_run_is_an_error_of_the_outer_body(d
 
     async def outer(tx: AsyncTransaction) -> None:
         tx.create(Order, id="outer")
-        tx.after_failure(heard.append)
+        tx.after_failure(received.append)
         await db.run(inner)
 
     with pytest.raises(AfterCommitError) as caught:
         await db.run(outer)
-    assert heard == [caught.value]
+    assert received == [caught.value]
     assert await db.get(Order, "inner") is not None
     assert await db.get(Order, "outer") is None
 
 
 @in_memory
 async def test_an_unknown_outcome_of_an_inner_run_is_an_error_of_the_outer_body(db: Db) -> None:
-    heard: list[Exception] = []
+    received: list[Exception] = []
 
     async def inner(tx: AsyncTransaction) -> None:
         tx.create(Order, id="inner")
         db.faults.inject(Fault.LOST_AFTER)
 
     async def outer(tx: AsyncTransaction) -> None:
-        tx.after_failure(heard.append)
-        await db.get(Order, "so that the table is known")
+        tx.after_failure(received.append)
+        await db.get(Order, "any key: the first use finds the table")
         await db.run(inner)
 
     with pytest.raises(OutcomeUnknown) as caught:
         await db.run(outer)
-    assert heard == [caught.value]
+    assert received == [caught.value]
 
 
 # --- calling ----------------------------------------------------------------------------------------------
 
 
 @in_memory
-async def test_run_hands_on_arguments_and_gives_the_result(db: Db) -> None:
+async def test_run_passes_arguments_and_returns_the_result(db: Db) -> None:
     async def body(tx: AsyncTransaction, *args: Any) -> tuple[Any, ...]:
         return args
 
@@ -414,8 +414,8 @@ async def test_run_hands_on_arguments_and_gives_the_result(db: Db) -> None:
 @in_memory
 async def test_a_transactional_function_hides_its_transaction(db: Db) -> None:
     @db.transactional
-    async def make(tx: AsyncTransaction, id: str, *, quantity: int = 1) -> str:
-        """Makes an order."""
+    async def create_order(tx: AsyncTransaction, id: str, *, quantity: int = 1) -> str:
+        """Create an order."""
         tx.create(Order, id=id, quantity=quantity)
         return id
 
@@ -424,10 +424,10 @@ async def test_a_transactional_function_hides_its_transaction(db: Db) -> None:
         calls.append(1)
         raise Again
 
-    assert await make("a", quantity=3) == "a"
+    assert await create_order("a", quantity=3) == "a"
     assert (await db.get_one(Order, "a")).quantity == 3
-    assert make.__name__ == "make"
-    assert make.__doc__ == "Makes an order."
+    assert create_order.__name__ == "create_order"
+    assert create_order.__doc__ == "Create an order."
     calls: list[int] = []
     with pytest.raises(TransactionFailedError):
         await fail(calls)
@@ -459,7 +459,7 @@ async def test_a_transactional_function_hides_its_transaction(db: Db) -> None:
     ],
     ids=repr,
 )
-async def test_options_are_checked_before_anything_happens(db: Db, options: dict[str, Any]) -> None:
+async def test_invalid_options_are_refused_before_the_first_call(db: Db, options: dict[str, Any]) -> None:
     calls: list[int] = []
     body = make_failing_body(calls, Again())
     (name,) = options

@@ -1,8 +1,8 @@
-"""Transactions that write, and read-only ones, are serializable: random ones at once, and no anomaly in what they saw.
+"""Transactions that write, and read-only ones, are serializable: concurrent random ones have no anomalies.
 
-`histories` judges. The order it finds also agrees with time: what had ended before something began comes before it. A
-store that breaks its promises is found out by the same means, so the histories are sharp enough to tell.
-``HOLDALL_SEED`` repeats a run as far as threads can be repeated, ``HOLDALL_TORTURE_ROUNDS`` makes it longer.
+`histories` checks them. The serial order also respects real time: a transaction that ended before another began comes
+first. The same check detects stores that break their guarantees, which shows that the histories are sensitive enough.
+``HOLDALL_SEED`` repeats a run as far as threads can be repeated; ``HOLDALL_TORTURE_ROUNDS`` makes it longer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from random import Random
 from typing import TypeAlias, TypeVar, cast
 
 import pytest
-from expiring_workload import Clock, Leases, Punctual, keep_time, swept
+from expiring_workload import Clock, Leases, PunctualBackend, sweep_expired, use_clock
 from foreign_writer import ForeignWriter
 from histories import Outcome, Transaction, check
 from list_lives import unfold
@@ -26,17 +26,17 @@ from rig.colour import elsewhere
 from rig.lossy_proxy import lossy
 from rig.servers import NAMES, start_server
 from rig.torture import ROUNDS, SEED, SEEDED, Child
-from serial_stores import NAMED, STORES, Colour, Store, fresh_store
+from serial_stores import CONCURRENT, STORES, Colour, Store, fresh_store
 from serial_workload import (
     READS,
     STALE,
     ImpatientWorker,
     SpreadLists,
     Worker,
-    final_read,
-    in_tasks,
-    in_threads,
-    restore,
+    parse_transaction,
+    read_final_state,
+    work_in_tasks,
+    work_in_threads,
 )
 
 from holdall import Database
@@ -66,9 +66,9 @@ Ways: TypeAlias = "Callable[[Callable[..., None]], Callable[..., None]]"
 
 
 def in_ways(name: str, *stores: Sequence[str]) -> Ways:
-    """In memory, and on one store of each list, in one colour; under torture on all, in both."""
+    """Run a test in memory and on one store of each list, in one colour; under torture, on all stores in both."""
     ways = [
-        (kind, NAMED[colour])
+        (kind, CONCURRENT[colour])
         for kinds in (["memory"], *stores)
         for kind, colour in elsewhere(kinds, name, *kinds)
     ]
@@ -77,11 +77,11 @@ def in_ways(name: str, *stores: Sequence[str]) -> Ways:
 
 WORKERS = 4
 TRIALS = 20
-"""How often to try, until chance has let the workers meet."""
+"""The maximum number of trials until the workers contend."""
 
 
-def times(kind: str) -> int:
-    """How many transactions each worker does; more would make the lists long rather than the test sharp."""
+def count_transactions(kind: str) -> int:
+    """Return the number of transactions of each worker; more would only make the lists longer."""
     return 10 if kind in NAMES and not LONG else 36
 
 
@@ -92,13 +92,13 @@ def run_workers(
     times: int,
     beside: Callable[[], object] = lambda: None,
 ) -> list[Transaction]:
-    """What the workers record in that colour; ``beside`` is called again and again meanwhile."""
+    """Run the workers in a colour, call ``beside`` repeatedly meanwhile, and return the recorded transactions."""
     if colour == "threads":
-        return _in_threads(db, workers, times, beside)
-    return asyncio.run(_in_tasks(db, workers, times, beside))
+        return _run_in_threads(db, workers, times, beside)
+    return asyncio.run(_run_in_tasks(db, workers, times, beside))
 
 
-def _in_threads(
+def _run_in_threads(
     db: Database, workers: Sequence[Worker], times: int, beside: Callable[[], object]
 ) -> list[Transaction]:
     ended = threading.Event()
@@ -110,13 +110,13 @@ def _in_threads(
     other = threading.Thread(target=repeat)
     other.start()
     try:
-        return in_threads(db, workers, times)
+        return work_in_threads(db, workers, times)
     finally:
         ended.set()
         other.join()
 
 
-async def _in_tasks(
+async def _run_in_tasks(
     db: Database, workers: Sequence[Worker], times: int, beside: Callable[[], object]
 ) -> list[Transaction]:
     async def repeat() -> None:
@@ -128,20 +128,20 @@ async def _in_tasks(
     twin.port.now = db.port.now  # type: ignore[method-assign]
     other = asyncio.create_task(repeat())
     try:
-        return await in_tasks(twin, workers, times)
+        return await work_in_tasks(twin, workers, times)
     finally:
         other.cancel()
         await asyncio.wait([other])
 
 
-def spread(store: Store) -> SpreadLists:
-    """Lists in every layout, with their tables."""
+def spread_lists(store: Store) -> SpreadLists:
+    """Create the tables of lists in every layout, and return the lists."""
     store.plain.table.create(models=SpreadLists.models)
     return SpreadLists()
 
 
-def judge(history: list[Transaction], final: Transaction, *, least: float) -> Counter[Outcome]:
-    """Assert that nothing is wrong, and that at least so many committed; how it all ended."""
+def check_history(history: list[Transaction], final: Transaction, *, least: float) -> Counter[Outcome]:
+    """Check that there are no anomalies and at least this many commits, and return the number of each outcome."""
     found = check(history, final)
     assert not found, "\n".join([SEEDED, *map(str, found)])
     outcomes = Counter(it.outcome for it in history)
@@ -149,18 +149,22 @@ def judge(history: list[Transaction], final: Transaction, *, least: float) -> Co
     return outcomes
 
 
-# --- serializable ---------------------------------------------------------------------------------------------------
+# --- serializable -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", REPEATS)
 @in_ways("at once", *([kind] for kind in STORES[1:]))
-def test_transactions_at_once_are_serializable(kind: str, colour: Colour, seed: str, tmp_path: Path) -> None:
+def test_concurrent_transactions_are_serializable(
+    kind: str, colour: Colour, seed: str, tmp_path: Path
+) -> None:
     for attempt in range(TRIALS):
         with fresh_store(kind, tmp_path) as store:
-            lists = spread(store)
+            lists = spread_lists(store)
             workers = [Worker(number, f"{seed} {attempt}", lists) for number in range(WORKERS)]
-            history = run_workers(store.plain, colour, workers, times(kind))
-            outcomes = judge(history, final_read(store.plain, lists), least=3 * times(kind))
+            history = run_workers(store.plain, colour, workers, count_transactions(kind))
+            outcomes = check_history(
+                history, read_final_state(store.plain, lists), least=3 * count_transactions(kind)
+            )
         assert outcomes[Outcome.UNKNOWN] == 0
         if outcomes[Outcome.ABORTED]:
             return
@@ -173,36 +177,38 @@ def test_transactions_of_several_processes_are_serializable(seed: str, tmp_path:
         file = store.url.removeprefix("embedded:")
         with contextlib.ExitStack() as stack:
             children = [
-                stack.enter_context(Child("serial_workload.py", file, seed, first, 2, times("file")))
+                stack.enter_context(
+                    Child("serial_workload.py", file, seed, first, 2, count_transactions("file"))
+                )
                 for first in range(0, 6, 2)
             ]
             assert [child.line() for child in children] == ["ready"] * len(children)
             for child in children:
                 child.tell("start")
-            history = [restore(line) for child in children for line in child.finish()]
-        outcomes = judge(history, final_read(store.plain), least=4 * times("file"))
+            history = [parse_transaction(line) for child in children for line in child.finish()]
+        outcomes = check_history(history, read_final_state(store.plain), least=4 * count_transactions("file"))
     assert outcomes[Outcome.ABORTED] > 0, "the transactions never contended"
 
 
 @pytest.mark.parametrize("seed", REPEATS)
-@in_ways("forms of others", NAMES)
-def test_values_in_the_forms_of_others_change_nothing(
+@in_ways("foreign forms", NAMES)
+def test_values_in_foreign_forms_do_not_break_serializability(
     kind: str, colour: Colour, seed: str, tmp_path: Path
 ) -> None:
     with fresh_store(kind, tmp_path) as store:
         foreign = [ForeignWriter(number, seed, table=store.table) for number in range(2)]
         workers = [*foreign, *(Worker(number, seed) for number in range(2, WORKERS))]
-        history = run_workers(store.plain, colour, workers, times(kind))
-        judge(history, final_read(store.plain), least=2 * times(kind))
+        history = run_workers(store.plain, colour, workers, count_transactions(kind))
+        check_history(history, read_final_state(store.plain), least=2 * count_transactions(kind))
 
 
 @pytest.mark.parametrize("seed", REPEATS)
 @pytest.mark.parametrize("kind", ["memory", *NAMES])
-def test_transactions_that_are_cancelled_change_nothing(kind: str, seed: str, tmp_path: Path) -> None:
+def test_cancelled_transactions_do_not_break_serializability(kind: str, seed: str, tmp_path: Path) -> None:
     with fresh_store(kind, tmp_path) as store:
         workers = [ImpatientWorker(number, seed) for number in range(WORKERS)]
-        history = run_workers(store.plain, "tasks", workers, times(kind))
-        judge(history, final_read(store.plain), least=2 * times(kind))
+        history = run_workers(store.plain, "tasks", workers, count_transactions(kind))
+        check_history(history, read_final_state(store.plain), least=2 * count_transactions(kind))
     assert any(it.outcome is Outcome.UNKNOWN for it in history), "none was ever cancelled"
 
 
@@ -217,24 +223,24 @@ FAULTS = {
 
 @pytest.mark.parametrize("seed", REPEATS)
 @in_ways("faults", NAMES)
-def test_faults_change_nothing(kind: str, colour: Colour, seed: str, tmp_path: Path) -> None:
+def test_faults_do_not_break_serializability(kind: str, colour: Colour, seed: str, tmp_path: Path) -> None:
     with fresh_store(kind, tmp_path) as store:
         faulty, lists = (
             FaultyBackend(store.backend, FAULTS, seed=Random(seed).randrange(2**32)),
-            spread(store),
+            spread_lists(store),
         )
         workers = [Worker(number, seed, lists, reads=(*READS, *STALE)) for number in range(WORKERS)]
-        history = run_workers(store.behind(faulty), colour, workers, times(kind))
-        judge(history, final_read(store.plain, lists), least=2 * times(kind))
+        history = run_workers(store.open_database(faulty), colour, workers, count_transactions(kind))
+        check_history(history, read_final_state(store.plain, lists), least=2 * count_transactions(kind))
     assert faulty.injected[Fault.LOST_BEFORE] + faulty.injected[Fault.LOST_AFTER] > 0
 
 
 @pytest.mark.parametrize("seed", REPEATS)
 @pytest.mark.parametrize(
     ("kind", "colour"),
-    [(kind, NAMED[colour]) for name in NAMES for kind, colour in elsewhere([name], "network", name)],
+    [(kind, CONCURRENT[colour]) for name in NAMES for kind, colour in elsewhere([name], "network", name)],
 )
-def test_a_network_that_loses_things_changes_nothing(
+def test_a_lossy_network_does_not_break_serializability(
     kind: str, colour: Colour, seed: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(courier, "BASE_SECONDS", courier.BASE_SECONDS / 50)
@@ -243,40 +249,40 @@ def test_a_network_that_loses_things_changes_nothing(
         pytest.skip(f"{kind} speaks TLS, which the lossy proxy cannot read")
     with fresh_store(kind, tmp_path) as store:
         with lossy(start_server(kind), f"{seed} {colour}", 0.3) as proxy:
-            backend, lists = store.open_backend(endpoint=proxy.url), spread(store)
+            backend, lists = store.open_backend(endpoint=proxy.url), spread_lists(store)
             workers = [Worker(number, seed, lists) for number in range(WORKERS)]
-            history = run_workers(store.behind(backend), colour, workers, times(kind))
+            history = run_workers(store.open_database(backend), colour, workers, count_transactions(kind))
             backend.close()
-        judge(history, final_read(store.plain, lists), least=2 * times(kind))
+        check_history(history, read_final_state(store.plain, lists), least=2 * count_transactions(kind))
 
 
 @pytest.mark.parametrize("seed", REPEATS)
 @in_ways("expiry", NAMES)
-def test_expiry_changes_nothing(kind: str, colour: Colour, seed: str, tmp_path: Path) -> None:
+def test_expiry_does_not_break_serializability(kind: str, colour: Colour, seed: str, tmp_path: Path) -> None:
     clock, random = Clock(), Random(seed)
 
-    def time_goes_by() -> None:
+    def advance_clock() -> None:
         if clock.tick(random.choice([5, 20, 45])) and random.random() < 0.3:
-            swept(store.plain, clock, store.table)
+            sweep_expired(store.plain, clock, store.table)
 
     with fresh_store(kind, tmp_path) as store:
-        keep_time(store.plain, clock)
-        db = store.behind(Punctual(store.backend, clock))
-        keep_time(db, clock)
+        use_clock(store.plain, clock)
+        db = store.open_database(PunctualBackend(store.backend, clock))
+        use_clock(db, clock)
         lists = Leases(clock)
-        # several lists in one request are seen as of one moment, but found to be over only after that
+        # get_all is left out: it reads several lists at one moment, but judges their expiry only afterwards
         workers = [Worker(number, seed, lists, reads=("get", "gather")) for number in range(WORKERS)]
-        history = run_workers(db, colour, workers, times(kind), time_goes_by)
-        told, final = unfold(history, final_read(store.plain, lists), clock.reached)
-        judge(told, final, least=2 * times(kind))
-    assert any(it.process.startswith("expiry") for it in told), "nothing ever expired"
+        history = run_workers(db, colour, workers, count_transactions(kind), advance_clock)
+        unfolded, final = unfold(history, read_final_state(store.plain, lists), clock.reached)
+        check_history(unfolded, final, least=2 * count_transactions(kind))
+    assert any(it.process.startswith("expiry") for it in unfolded), "nothing ever expired"
 
 
-# --- and would be found out if they were not --------------------------------------------------------------------------
+# --- broken stores are detected ---------------------------------------------------------------------------
 
 
-class Liar:
-    """A backend that does not keep one of its promises."""
+class BrokenBackend:
+    """A backend that breaks one of its guarantees."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -285,14 +291,14 @@ class Liar:
         return self._backend.send_blocking(request)
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        raise NotImplementedError("the liars only talk to threads")
+        raise NotImplementedError("only threads use the broken backends")
 
     def close(self) -> None:
         self._backend.close()
 
 
-class ForgetsChecks(Liar):
-    """Does not look at items that a transaction only read."""
+class ForgetsChecks(BrokenBackend):
+    """Drops the checks of items that a transaction only read."""
 
     def send_blocking(self, request: Request[R]) -> R:
         if isinstance(request, TransactWrite):
@@ -301,8 +307,8 @@ class ForgetsChecks(Liar):
         return self._backend.send_blocking(request)
 
 
-class ForgetsConditions(Liar):
-    """Writes whatever it is told to, as long as it is alone."""
+class ForgetsConditions(BrokenBackend):
+    """Drops the conditions of single writes."""
 
     def send_blocking(self, request: Request[R]) -> R:
         if isinstance(request, PutItem | UpdateItem):
@@ -310,21 +316,21 @@ class ForgetsConditions(Liar):
         return self._backend.send_blocking(request)
 
 
-class ReadsOneByOne(Liar):
-    """Reads several items at several moments, though they were asked for as of one."""
+class ReadsOneByOne(BrokenBackend):
+    """Reads the items of one request at different moments."""
 
     def send_blocking(self, request: Request[R]) -> R:
         if isinstance(request, TransactGet):
             items = []
             for read in request.reads:
                 items.append(self._backend.send_blocking(read).item)
-                time.sleep(0.005)  # others have their turn
+                time.sleep(0.005)  # let other transactions run
             return cast("R", BatchGetReply(tuple(items)))
         return self._backend.send_blocking(request)
 
 
-class LosesWrites(Liar):
-    """Now and then says that a transaction is done when it is not."""
+class LosesWrites(BrokenBackend):
+    """Sometimes reports a transaction as done without writing it."""
 
     def __init__(self, backend: Backend) -> None:
         super().__init__(backend)
@@ -337,12 +343,14 @@ class LosesWrites(Liar):
         return self._backend.send_blocking(request)
 
 
-@pytest.mark.parametrize("liar", [ForgetsChecks, ForgetsConditions, ReadsOneByOne, LosesWrites])
-def test_a_store_that_breaks_a_promise_is_found_out(liar: type[Liar], tmp_path: Path) -> None:
-    for attempt in range(60):  # chance decides when it shows
+@pytest.mark.parametrize("broken", [ForgetsChecks, ForgetsConditions, ReadsOneByOne, LosesWrites])
+def test_a_store_that_breaks_a_guarantee_is_detected(broken: type[BrokenBackend], tmp_path: Path) -> None:
+    for attempt in range(60):  # the anomaly shows at random
         with fresh_store("memory", tmp_path) as store:
             workers = [Worker(number, f"{SEED} {attempt}") for number in range(WORKERS)]
-            history = run_workers(store.behind(liar(store.backend)), "threads", workers, times("memory"))
-            if check(history, final_read(store.plain)):
+            history = run_workers(
+                store.open_database(broken(store.backend)), "threads", workers, count_transactions("memory")
+            )
+            if check(history, read_final_state(store.plain)):
                 return
-    raise AssertionError(f"{liar.__name__} was not found out {SEEDED}")
+    raise AssertionError(f"{broken.__name__} was not detected {SEEDED}")

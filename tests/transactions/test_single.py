@@ -1,4 +1,4 @@
-"""Transactions of one write (``db.create`` and its like), several fields at once, and items by a unique field."""
+"""Transactions of one write (``db.create`` and similar), assignments of several fields, and reads by a unique field."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Sealed(Model):
 
 
 @everywhere
-async def test_a_put_counts_the_version_of_the_item_that_it_replaces(db: Db) -> None:
+async def test_a_put_increments_the_version_of_the_item_that_it_replaces(db: Db) -> None:
     await db.put(Sealed(name="a", count=1, note="x", maker="ada"))
     db.faults.inject(Fault.CONFLICT, into="writes")
     await db.put(Sealed(name="a", count=2, maker="ada"))
@@ -82,7 +82,7 @@ async def test_a_put_counts_the_version_of_the_item_that_it_replaces(db: Db) -> 
 async def test_a_put_moves_a_unique_value_and_calls_hooks(db: Db) -> None:
     await db.put(Account(owner="ada", email="a@x", cents=5))
     await db.put(Account(owner="ada", email="b@x"))
-    await db.put(Account(owner="bo", email="a@x"))  # free again
+    await db.put(Account(owner="bo", email="a@x"))  # the first put released the value
     with pytest.raises(UniqueViolationError):
         await db.put(Account(owner="bo", email="b@x"))
     assert (await db.get_one(Account, "ada")).cents == 0
@@ -104,14 +104,14 @@ class Noted(Model):
 
 
 @in_memory
-async def test_a_put_does_not_change_the_model_of_an_item(db: Db) -> None:
+async def test_a_put_cannot_change_the_model_of_an_item(db: Db) -> None:
     await db.put(Guest(name="ada", badge="7"))
     with expect_failure(InvalidModelUpdateError, "is stored as a Guest, so it cannot become a Party"):
         await db.put(Party(name="ada"))
 
 
 @everywhere
-async def test_an_update_reads_assigns_and_tries_again_on_contention(db: Db) -> None:
+async def test_an_update_reads_assigns_and_retries_on_contention(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1))
     db.faults.inject(Fault.CONFLICT, into="writes")
     changed = await db.update(Order.key("a"), quantity=7)
@@ -121,7 +121,7 @@ async def test_an_update_reads_assigns_and_tries_again_on_contention(db: Db) -> 
 
 
 @everywhere
-async def test_one_write_without_a_read_and_on_a_condition(db: Db) -> None:
+async def test_updates_puts_and_deletes_without_a_read_can_have_a_condition(db: Db) -> None:
     await arrange(db, Order(id="a", quantity=1))
     enough = col(Order.quantity) >= 3
     db.faults.inject(Fault.CONFLICT, into="writes")
@@ -143,15 +143,15 @@ async def test_one_write_without_a_read_and_on_a_condition(db: Db) -> None:
 
 
 @everywhere
-async def test_a_delete_takes_items_and_keys_and_ignores_what_is_missing(db: Db) -> None:
+async def test_a_delete_accepts_items_and_keys_and_ignores_missing_ones(db: Db) -> None:
     await arrange(db, Order(id="a"), Order(id="b"), Account(owner="ada", email="a@x"))
     await db.delete(await db.get_one(Order, "a"), Order.key("b"), Order.key("c"), Account.key("ada"))
     assert [await db.get(Order, id) for id in ("a", "b")] == [None, None]
-    await db.create(Account, owner="bo", email="a@x")  # the value is free again
+    await db.create(Account, owner="bo", email="a@x")  # the deletion released the value
 
 
 @in_memory
-async def test_what_is_no_item_or_key_is_refused(db: Db) -> None:
+async def test_other_values_than_items_models_and_keys_are_refused(db: Db) -> None:
     with pytest.raises(InvalidOptionsError, match="neither an item nor a key"):
         await db.delete("a")  # type: ignore[arg-type]
     with pytest.raises(InvalidOptionsError, match="not an item"):
@@ -173,7 +173,9 @@ async def delete_blindly(tx: AsyncTransaction, key: ModelKey[Party]) -> None:
 
 
 @everywhere
-async def test_a_value_of_a_derived_model_is_released_by_a_delete_with_the_key_of_its_base(db: Db) -> None:
+async def test_a_delete_with_the_key_of_a_base_model_releases_the_unique_value_of_a_derived_item(
+    db: Db,
+) -> None:
     await arrange(db, Guest(name="ada", badge="7"))
     with pytest.raises(InvalidRequestError, match="or a derived model has a unique field"):
         await db.run(delete_blindly, Party.key("ada"))
@@ -199,7 +201,7 @@ def test_assign_changes_all_fields_or_none_and_reports_every_error() -> None:
     assert alone.value.field == "quantity"
 
 
-# --- by a unique field ------------------------------------------------------------------------------------
+# --- reads by a unique field ------------------------------------------------------------------------------
 
 
 @everywhere
@@ -219,7 +221,7 @@ async def test_an_item_is_found_by_a_unique_field(db: Db) -> None:
 
 
 @everywhere
-async def test_the_field_is_locked(db: Db) -> None:
+async def test_get_by_locks_the_field(db: Db) -> None:
     await arrange(db, Account(owner="ada", email="a@x"))
     with expect_contention():
         async with db.transaction() as tx:
@@ -230,7 +232,7 @@ async def test_the_field_is_locked(db: Db) -> None:
 
 
 @everywhere
-async def test_a_value_that_was_free_cannot_be_taken_twice(db: Db) -> None:
+async def test_a_value_that_get_by_did_not_find_cannot_be_taken_twice(db: Db) -> None:
     await arrange(db, Account(owner="ada"))
     with expect_failure(UniqueViolationError):
         async with db.transaction() as tx:
@@ -240,7 +242,7 @@ async def test_a_value_that_was_free_cannot_be_taken_twice(db: Db) -> None:
 
 
 @everywhere
-async def test_a_transaction_sees_what_it_did_itself(db: Db) -> None:
+async def test_get_by_sees_the_changes_of_its_transaction(db: Db) -> None:
     await arrange(db, Account(owner="ada", email="a@x"))
     async with db.transaction() as tx:
         (await tx.get_one(Account, "ada")).email = "b@x"
@@ -248,7 +250,7 @@ async def test_a_transaction_sees_what_it_did_itself(db: Db) -> None:
 
 
 @everywhere
-async def test_an_item_that_another_program_changed_or_deleted_is_not_found_by_its_former_value(
+async def test_get_by_does_not_find_items_that_another_program_changed_or_deleted_without_the_guard(
     db: Db,
 ) -> None:
     await arrange(db, Account(owner="ada", email="a@x"), Account(owner="bo", email="b@x"))
@@ -262,7 +264,7 @@ async def test_an_item_that_another_program_changed_or_deleted_is_not_found_by_i
 
 
 @in_memory
-async def test_a_value_that_moves_while_its_item_is_read_is_found_at_its_new_item(db: Db) -> None:
+async def test_get_by_follows_a_value_that_moves_to_another_item_during_the_read(db: Db) -> None:
     table = db.table_of(Account)
 
     async def move(source: str, target: str) -> Any:
@@ -278,7 +280,8 @@ async def test_a_value_that_moves_while_its_item_is_read_is_found_at_its_new_ite
         waiting: list[Any] = [None, [PutItem(table, item) for item in moved]]
 
         def before(request: object, waiting: list[Any] = waiting) -> None:
-            for put in (waiting.pop(0) or ()) if waiting else ():  # after the guard was read
+            # between the reads of the guard and the item
+            for put in (waiting.pop(0) or ()) if waiting else ():
                 db.recorder.inner.send_blocking(put)
 
         async with db.transaction() as tx:
@@ -290,7 +293,7 @@ async def test_a_value_that_moves_while_its_item_is_read_is_found_at_its_new_ite
 
 
 @in_memory
-async def test_only_one_unique_field_finds_an_item(db: Db) -> None:
+async def test_get_by_needs_exactly_one_valid_unique_field(db: Db) -> None:
     for values, problem in (
         ({}, "one unique field"),
         ({"cents": 1}, "a unique field, and this is not one"),

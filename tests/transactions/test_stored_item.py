@@ -31,7 +31,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
         yield found
 
 
-def test_the_attributes_are_those_of_the_table(db: Database) -> None:
+def test_get_stored_returns_all_attributes_even_of_an_expired_item(db: Database) -> None:
     now = datetime.now(UTC)
     db.create(Parcel, number="a", line=7, code="hidden", sent_at=now, until=now - timedelta(days=1))
     stored = db.get_stored(Parcel.key(number="a", line=7))
@@ -45,7 +45,7 @@ def test_the_attributes_are_those_of_the_table(db: Database) -> None:
     assert db.get(Parcel, number="a", line=7) is None, "it has expired"
 
 
-def test_an_archived_item_is_its_pointer(db: Database) -> None:
+def test_get_stored_returns_the_pointer_of_an_archived_item(db: Database) -> None:
     db.create(Parcel, number="b", line=1, code="c", sent_at=datetime.now(UTC) - timedelta(days=60))
     db.archive.run(Parcel, force=True)
     stored = db.get_stored(Parcel.key(number="b", line=1))
@@ -55,7 +55,7 @@ def test_an_archived_item_is_its_pointer(db: Database) -> None:
     assert "code" not in stored.attributes
 
 
-def test_a_model_with_a_table_of_its_own_and_async(db: Database) -> None:
+def test_get_stored_works_async_and_in_a_models_own_table(db: Database) -> None:
     db.create(Stop, name="x")
 
     async def main() -> None:

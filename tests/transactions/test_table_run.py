@@ -1,4 +1,4 @@
-"""Runs over a table: what becomes of the other segments when one fails, and how segments share a rate."""
+"""Runs over a table: what happens to the other segments if one fails, and how segments share a rate."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdall.transactions.table_run.flow import TableRun, Tally
 SEGMENTS = 4
 
 
-def walk(visit: Any, *, rate: float | None = None) -> TableRun:
+def run_over_items(visit: Any, *, rate: float | None = None) -> TableRun:
     """Run over 40 items, in pages of one item."""
 
     async def work() -> TableRun:
@@ -45,7 +45,7 @@ def test_all_items_are_visited_once() -> None:
     async def visit(tally: Tally, items: Sequence[Item]) -> None:
         seen.extend(item["id"]["S"] for item in items)
 
-    assert walk(visit).count("scanned") == 40
+    assert run_over_items(visit).count("scanned") == 40
     assert sorted(seen) == sorted(map(str, range(40)))
 
 
@@ -59,16 +59,16 @@ def test_if_one_segment_fails_the_others_finish_their_pages_and_stop() -> None:
             raise LookupError("on purpose")
 
     with pytest.raises(LookupError, match="on purpose"):
-        walk(visit)
+        run_over_items(visit)
     assert visits <= 2 * SEGMENTS
 
 
-def test_segments_that_have_ended_leave_their_share_of_the_rate_to_the_others() -> None:
+def test_the_other_segments_get_the_share_of_the_rate_of_those_that_have_ended() -> None:
     rates: dict[int, list[float | None]] = {segment: [] for segment in range(SEGMENTS)}
 
     async def visit(tally: Tally, items: Sequence[Item]) -> None:
         rates[tally.segment].append(tally.pace.rate)
 
-    walk(visit, rate=12.0)
+    run_over_items(visit, rate=12.0)
     assert all(each[0] is not None and each[0] >= 12.0 / SEGMENTS for each in rates.values())
     assert max(rate for each in rates.values() for rate in each if rate is not None) == 12.0

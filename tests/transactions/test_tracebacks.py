@@ -1,4 +1,4 @@
-"""A refusal's traceback ends at the caller's own line and the method that it called; the caller's errors keep all."""
+"""Tracebacks of Holdall's errors end at the method that the caller called; the caller's own errors keep all frames."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Checked(Model):
     owner: Key[str]
 
     def before_commit(self, tx: Transaction) -> None:
-        tx.get_one(Account, "nobody")
+        tx.get_one(Account, "missing")
 
 
 class Broken(Model):
@@ -58,8 +58,8 @@ class OutOfStock(HoldallError):
     code = "out-of-stock"
 
 
-def frames(error: BaseException) -> list[str]:
-    """The functions in a traceback; those of Holdall's own files with a bracket around them."""
+def list_frames(error: BaseException) -> list[str]:
+    """Return the names of the functions in a traceback; those in Holdall's own files are in brackets."""
     found = []
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
@@ -70,20 +70,20 @@ def frames(error: BaseException) -> list[str]:
 
 
 def catch(call: Callable[[], object]) -> Exception:
-    """The error of a call; its first two frames are ``catch`` and the test's own function."""
+    """Return the error of a call; its first two frames are ``catch`` and the test's own function."""
     try:
         call()
-    except Exception as error:  # noqa: BLE001 - whatever it is
+    except Exception as error:  # noqa: BLE001 - any error
         return error
-    raise AssertionError("it was not refused")
+    raise AssertionError("the call raised no error")
 
 
 async def catch_async(call: Callable[[], Awaitable[object]]) -> Exception:
     try:
         await call()
-    except Exception as error:  # noqa: BLE001 - whatever it is
+    except Exception as error:  # noqa: BLE001 - any error
         return error
-    raise AssertionError("it was not refused")
+    raise AssertionError("the call raised no error")
 
 
 @pytest.fixture
@@ -93,9 +93,9 @@ def db() -> Iterator[Database]:
         yield database
 
 
-def refusals(db: Any) -> dict[str, Callable[[], Any]]:
+def list_calls(db: Any) -> dict[str, Callable[[], Any]]:
     return {
-        "get_one": lambda: db.get_one(Account, "nobody"),
+        "get_one": lambda: db.get_one(Account, "missing"),
         "get": lambda: db.get(Account, owner=7),
         "get_all": lambda: db.get_all([Account.key("ada")] * 101),
         "first": lambda: db.query(Elsewhere, id="a").first(),
@@ -112,24 +112,24 @@ def refusals(db: Any) -> dict[str, Callable[[], Any]]:
     }
 
 
-NAMES = sorted(refusals(None))
+NAMES = sorted(list_calls(None))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_refusal_ends_at_the_method_that_was_called(db: Database, name: str) -> None:
-    error = catch(refusals(db)[name])
+def test_the_traceback_of_an_error_ends_at_the_called_method(db: Database, name: str) -> None:
+    error = catch(list_calls(db)[name])
     assert isinstance(error, HoldallError)
-    assert frames(error) == ["catch", "<lambda>", f"[{name}]"]
+    assert list_frames(error) == ["catch", "<lambda>", f"[{name}]"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_refusal_of_the_async_twin_does_too(db: Database, name: str) -> None:
-    error = asyncio.run(catch_async(refusals(db.aio)[name]))
+def test_the_traceback_of_an_async_error_ends_at_the_called_method(db: Database, name: str) -> None:
+    error = asyncio.run(catch_async(list_calls(db.aio)[name]))
     assert isinstance(error, HoldallError)
-    assert frames(error) == ["catch_async", f"[{name}]"]
+    assert list_frames(error) == ["catch_async", f"[{name}]"]
 
 
-def test_so_do_pages_and_iterations(db: Database) -> None:
+def test_tracebacks_of_pages_and_iterations_are_short_too(db: Database) -> None:
     calls: list[Callable[[], Any]] = [
         lambda: next(db.pages(Scan("missing"))),
         lambda: list(db.query(Elsewhere, id="a")),
@@ -140,54 +140,54 @@ def test_so_do_pages_and_iterations(db: Database) -> None:
     for call in calls:
         error = catch(call)
         assert isinstance(error, HoldallError)
-        assert len(frames(error)) == 3, frames(error)
+        assert len(list_frames(error)) == 3, list_frames(error)
 
 
 def test_a_setting_keeps_every_frame(monkeypatch: pytest.MonkeyPatch) -> None:
     given: Tracebacks = "full"
     with Database("memory:", tracebacks=given) as db:
         db.table.create()
-        error = catch(lambda: db.get_one(Account, "nobody"))
-        assert frames(error) == ["catch", "<lambda>", "[get_one]", "[run]", "[get_one]"]
+        error = catch(lambda: db.get_one(Account, "missing"))
+        assert list_frames(error) == ["catch", "<lambda>", "[get_one]", "[run]", "[get_one]"]
     monkeypatch.setenv("HOLDALL_TRACEBACKS", "full")
     with Database("memory:") as db:
         db.table.create()
-        error = asyncio.run(catch_async(lambda: db.aio.get_one(Account, "nobody")))
-        assert frames(error) == ["catch_async", "[get_one]", "[get_one]"]
+        error = asyncio.run(catch_async(lambda: db.aio.get_one(Account, "missing")))
+        assert list_frames(error) == ["catch_async", "[get_one]", "[get_one]"]
 
 
-def test_a_refusal_inside_a_transaction_shows_the_body_and_none_of_our_frames_around_it(db: Database) -> None:
+def test_the_traceback_of_an_error_inside_a_transaction_shows_the_body(db: Database) -> None:
     def body(tx: Transaction) -> None:
-        tx.get_one(Account, "nobody")
+        tx.get_one(Account, "missing")
 
     def write(tx: Transaction) -> None:
         tx.create(Account, owner="ada", cents=-1)
 
     async def get_missing(tx: AsyncTransaction) -> None:
-        await tx.get_one(Account, "nobody")
+        await tx.get_one(Account, "missing")
 
-    assert frames(catch(lambda: db.run(body))) == [
+    assert list_frames(catch(lambda: db.run(body))) == [
         *("catch", "<lambda>", "[run]", "[_run]", "body", "[get_one]")
     ]
-    assert frames(catch(lambda: db.run(write)))[-2:] == ["write", "[create]"]
+    assert list_frames(catch(lambda: db.run(write)))[-2:] == ["write", "[create]"]
     error = asyncio.run(catch_async(lambda: db.aio.run(get_missing)))
-    assert frames(error) == ["catch_async", "[run]", "[_run]", "get_missing", "[get_one]"]
+    assert list_frames(error) == ["catch_async", "[run]", "[_run]", "get_missing", "[get_one]"]
 
 
-def test_so_does_one_inside_a_block(db: Database) -> None:
+def test_the_traceback_of_an_error_inside_a_block_shows_the_block(db: Database) -> None:
     def block() -> None:
         with db.transaction() as tx:
             tx.create(Account, owner="ada", cents=-1)
 
     async def async_block() -> None:
         async with db.aio.transaction() as tx:
-            await tx.get_one(Account, "nobody")
+            await tx.get_one(Account, "missing")
 
-    assert frames(catch(block)) == ["catch", "block", "[create]"]
-    assert frames(asyncio.run(catch_async(async_block))) == ["catch_async", "async_block", "[get_one]"]
+    assert list_frames(catch(block)) == ["catch", "block", "[create]"]
+    assert list_frames(asyncio.run(catch_async(async_block))) == ["catch_async", "async_block", "[get_one]"]
 
 
-def test_a_commit_that_fails_ends_at_the_end_of_the_block_and_so_does_its_cause(db: Database) -> None:
+def test_the_traceback_of_a_failed_commit_ends_at_the_end_of_the_block(db: Database) -> None:
     def block() -> None:
         with db.transaction() as tx:
             account = tx.get_one(Account, "ada")
@@ -198,9 +198,9 @@ def test_a_commit_that_fails_ends_at_the_end_of_the_block_and_so_does_its_cause(
     db.run(lambda tx: tx.create(Account, owner="ada"))
     error = catch(block)
     assert isinstance(error, TransactionFailedError)
-    assert frames(error) == ["catch", "block", "[__exit__]"]
+    assert list_frames(error) == ["catch", "block", "[__exit__]"]
     assert isinstance(error.__cause__, ContentionError)
-    assert frames(error.__cause__) == []
+    assert list_frames(error.__cause__) == []
 
 
 def test_the_errors_of_a_group_have_no_frames(db: Database) -> None:
@@ -211,7 +211,7 @@ def test_the_errors_of_a_group_have_no_frames(db: Database) -> None:
     db.run(body)
     error = catch(lambda: db.run(body))
     assert isinstance(error, TransactionErrors)
-    assert [frames(each) for each in error.exceptions] == [[], []]
+    assert [list_frames(each) for each in error.exceptions] == [[], []]
 
 
 @pytest.mark.parametrize("kind", [ValueError, OutOfStock, RecordNotFound])
@@ -225,15 +225,15 @@ def test_an_error_of_the_callers_own_code_keeps_all_its_frames(db: Database, kin
     async def call_deeper(tx: AsyncTransaction) -> None:
         deeper()
 
-    sync = frames(catch(lambda: db.run(body)))
+    sync = list_frames(catch(lambda: db.run(body)))
     assert sync[-2:] == ["body", "deeper"]
     assert "[run_transaction]" in sync
-    awaited_frames = frames(asyncio.run(catch_async(lambda: db.aio.run(call_deeper))))
+    awaited_frames = list_frames(asyncio.run(catch_async(lambda: db.aio.run(call_deeper))))
     assert awaited_frames[-2:] == ["call_deeper", "deeper"]
     assert "[run_transaction]" in awaited_frames
 
 
-def test_so_does_the_cause_of_our_error_that_the_callers_code_raised(db: Database) -> None:
+def test_an_error_of_the_callers_handler_keeps_all_its_frames_as_a_cause(db: Database) -> None:
     def handler() -> None:
         raise RuntimeError("mine")
 
@@ -243,45 +243,47 @@ def test_so_does_the_cause_of_our_error_that_the_callers_code_raised(db: Databas
 
     error = catch(lambda: db.run(body))
     assert isinstance(error, AfterCommitError)
-    assert frames(error) == ["catch", "<lambda>", "[run]", "[_run]"]
+    assert list_frames(error) == ["catch", "<lambda>", "[run]", "[_run]"]
     assert error.__cause__ is not None
-    assert frames(error.__cause__)[-1] == "handler"
-    assert len(frames(error.__cause__)) > 2
+    assert list_frames(error.__cause__)[-1] == "handler"
+    assert len(list_frames(error.__cause__)) > 2
 
 
-def test_so_does_one_that_the_standard_library_raised_for_the_callers_code(db: Database) -> None:
+def test_an_error_that_the_standard_library_raises_in_a_handler_keeps_all_its_frames(db: Database) -> None:
     def body(tx: Transaction) -> None:
         tx.create(Account, owner="ada")
         tx.after_commit(json.loads, "no JSON")
 
     cause = catch(lambda: db.run(body)).__cause__
     assert cause is not None
-    assert frames(cause)[-1] == "raw_decode"
-    assert "[collect_error]" in frames(cause)
+    assert list_frames(cause)[-1] == "raw_decode"
+    assert "[collect_error]" in list_frames(cause)
 
 
-def test_installed_packages_are_callers_too(db: Database) -> None:
-    names: dict[str, Any] = {"key": Account.key("nobody")}
+def test_installed_packages_count_as_callers(db: Database) -> None:
+    names: dict[str, Any] = {"key": Account.key("missing")}
     source = "def find(tx):\n    return tx.get_one(key)\n"
-    exec(compile(source, f"{sysconfig.get_path('stdlib')}/site-packages/theirs.py", "exec"), names)
+    exec(compile(source, f"{sysconfig.get_path('stdlib')}/site-packages/installed.py", "exec"), names)
     error = catch(lambda: db.run(names["find"]))
-    assert frames(error) == ["catch", "<lambda>", "[run]", "[_run]", "find", "[get_one]"]
+    assert list_frames(error) == ["catch", "<lambda>", "[run]", "[_run]", "find", "[get_one]"]
 
 
-def test_what_holdall_was_handling_is_shortened_too() -> None:
+def test_the_context_of_an_error_inside_holdall_is_shortened_too() -> None:
     names: dict[str, Any] = {}
     source = "def fail(first, second):\n    try:\n        raise first\n    finally:\n        raise second\n"
     exec(compile(source, f"{PACKAGE}/made_up.py", "exec"), names)
     error = catch(lambda: names["fail"](RecordNotFound("none"), OutOfStock("none")))
     assert error.__context__ is not None
-    assert frames(error.__context__) == ["[fail]"]
+    assert list_frames(error.__context__) == ["[fail]"]
     remove_frames(error)
-    assert frames(error.__context__) == []
+    assert list_frames(error.__context__) == []
 
 
-def test_a_refusal_inside_a_handler_shows_the_handler_and_the_method_that_it_called(db: Database) -> None:
+def test_the_traceback_of_an_error_inside_a_handler_shows_the_handler_and_the_called_method(
+    db: Database,
+) -> None:
     def handler() -> None:
-        db.get_one(Account, "nobody")
+        db.get_one(Account, "missing")
 
     def body(tx: Transaction) -> None:
         tx.create(Account, owner="ada")
@@ -289,25 +291,25 @@ def test_a_refusal_inside_a_handler_shows_the_handler_and_the_method_that_it_cal
 
     cause = catch(lambda: db.run(body)).__cause__
     assert isinstance(cause, RecordNotFound)
-    assert frames(cause) == ["handler", "[get_one]"]
+    assert list_frames(cause) == ["handler", "[get_one]"]
 
 
-def test_a_refusal_inside_a_hook_shows_the_hook_and_another_error_of_it_keeps_all(db: Database) -> None:
+def test_holdalls_errors_inside_a_hook_are_shortened_and_other_errors_keep_all_frames(db: Database) -> None:
     def block() -> None:
         with db.transaction() as tx:
             tx.create(Checked, owner="ada")
 
     refused = ["before_commit", "[get_one]"]
     run = ["catch", "<lambda>", "[run]", "[_run]"]
-    assert frames(catch(lambda: db.run(lambda tx: tx.create(Checked, owner="ada")))) == [*run, *refused]
-    assert frames(catch(block)) == ["catch", "block", "[__exit__]", *refused]
-    found = frames(catch(lambda: db.run(lambda tx: tx.create(Broken, owner="ada"))))
+    assert list_frames(catch(lambda: db.run(lambda tx: tx.create(Checked, owner="ada")))) == [*run, *refused]
+    assert list_frames(catch(block)) == ["catch", "block", "[__exit__]", *refused]
+    found = list_frames(catch(lambda: db.run(lambda tx: tx.create(Broken, owner="ada"))))
     assert found[-1] == "before_commit"
     assert "[run_transaction]" in found
 
 
 class Source:
-    """A stream whose reads end in what the function returns or raises."""
+    """A stream whose reads return or raise whatever the function does."""
 
     def __init__(self, read: Callable[[], object]) -> None:
         self._read = read
@@ -320,52 +322,52 @@ def raise_own() -> None:
     raise RuntimeError("mine")
 
 
-def test_so_do_errors_inside_a_stream_and_a_refusal_of_it_shows_neither(db: Database) -> None:
-    refusing: Any = Source(lambda: db.get_one(Account, "nobody"))
+def test_errors_inside_a_stream_show_its_frames_and_a_refused_stream_shows_none(db: Database) -> None:
+    refusing: Any = Source(lambda: db.get_one(Account, "missing"))
     failing: Any = Source(raise_own)
     text: Any = Source(lambda: "text")
     run = ["catch", "<lambda>", "[put]"]
-    assert frames(catch(lambda: db.files.put("a", refusing))) == [*run, "read", "<lambda>", "[get_one]"]
-    found = frames(catch(lambda: db.files.put("a", failing)))
+    assert list_frames(catch(lambda: db.files.put("a", refusing))) == [*run, "read", "<lambda>", "[get_one]"]
+    found = list_frames(catch(lambda: db.files.put("a", failing)))
     assert found[-2:] == ["read", "raise_own"]
     assert found.count("[read]") == 1, "the port's"
-    assert frames(catch(lambda: db.files.put("a", text))) == run
-    assert frames(catch(lambda: db.artifacts.put("app", text))) == run
+    assert list_frames(catch(lambda: db.files.put("a", text))) == run
+    assert list_frames(catch(lambda: db.artifacts.put("app", text))) == run
     error = asyncio.run(catch_async(lambda: db.aio.files.put("a", text)))
-    assert frames(error) == ["catch_async", "[put]"]
+    assert list_frames(error) == ["catch_async", "[put]"]
 
 
-def test_what_the_caller_was_handling_is_not_changed(db: Database) -> None:
+def test_the_context_of_an_error_in_the_callers_code_is_not_shortened(db: Database) -> None:
     def handle() -> Exception:
         try:
             raise OutOfStock("mine")
         except OutOfStock:
-            return catch(lambda: db.get_one(Account, "nobody"))
+            return catch(lambda: db.get_one(Account, "missing"))
 
     first = handle().__context__
     assert isinstance(first, OutOfStock)
-    assert frames(first) == ["handle"]
+    assert list_frames(first) == ["handle"]
 
 
-def test_a_value_that_does_not_fit_is_reported_at_the_line_that_reads_it(db: Database) -> None:
+def test_an_invalid_option_is_reported_at_the_line_of_the_call(db: Database) -> None:
     def body(tx: Transaction) -> None:
         tx.get(Account, "ada", consistent="yes")  # type: ignore[call-overload]
 
     error = catch(lambda: db.run(body))
     assert isinstance(error, HoldallError)
     assert not isinstance(error, InvalidFieldError)
-    assert frames(error)[-2:] == ["body", "[get]"]
+    assert list_frames(error)[-2:] == ["body", "[get]"]
 
 
-def test_a_refusal_from_a_thread_of_ours_is_shortened_too(tmp_path: Path) -> None:
-    async def ask() -> None:
+def test_errors_from_holdalls_threads_are_shortened_too(tmp_path: Path) -> None:
+    async def call_async() -> None:
         async with AsyncDatabase("memory:") as db:
             await db.files.put("a", b"x")
             error = await catch_async(lambda: db.files.download("a", tmp_path))  # a directory
-            assert frames(error) == ["catch_async", "[download]"]
+            assert list_frames(error) == ["catch_async", "[download]"]
         async with AsyncDatabase(f"embedded:{tmp_path}/store.db") as db:
             await db.table.create()
             error = await catch_async(lambda: db.send(Scan("missing")))  # scans run in the engine's threads
-            assert frames(error) == ["catch_async", "[send]"]
+            assert list_frames(error) == ["catch_async", "[send]"]
 
-    asyncio.run(ask())
+    asyncio.run(call_async())

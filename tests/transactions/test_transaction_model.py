@@ -1,4 +1,4 @@
-"""Random transactions against an oracle of dictionaries: the store and the errors agree after each of them."""
+"""Random transactions compared with an oracle of dictionaries: the store and the errors agree after each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from transaction_oracle import (
     State,
     predict,
 )
-from transactions_rig import COLOURS, Colour, Driver, now
+from transactions_rig import COLOURS, Colour, Driver, resolve
 
 from holdall import Database, Key, Model, col, field
 from holdall.core.requests import Scan
@@ -55,36 +55,36 @@ class Member(Model):
     note: str | None = None
 
 
-# --- operations ----------------------------------------------------------------------------------------------
+# --- operations -------------------------------------------------------------------------------------------
 
 NAMES = st.sampled_from(["ada", "bob", "eve"])
 MAILS = st.sampled_from([None, "a@example.com", "b@example.com", "c@example.com"])
 BALANCES = st.integers(-1, LARGEST + 1)
-FITTING = st.integers(0, LARGEST)
+VALID = st.integers(0, LARGEST)
 FIELDS = {"balance": BALANCES, "mail": MAILS, "note": st.sampled_from([None, "", "x"])}
 
 
-def some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[tuple[str, Any], ...]]:
-    """Some of the fields."""
+def choose_fields(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[tuple[tuple[str, Any], ...]]:
+    """Draw values of some of the fields."""
     return st.fixed_dictionaries({}, optional=fields).map(lambda values: tuple(values.items()))
 
 
 @st.composite
-def change(draw: st.DrawFn) -> Change:
-    """A blind update; it names the old value of what it changes."""
-    changes = dict(draw(some(**{**FIELDS, "balance": FITTING}).filter(bool)))
-    expected = {name: draw({**FIELDS, "balance": FITTING}[name]) for name in changes}
+def draw_change(draw: st.DrawFn) -> Change:
+    """Draw a blind update, which names the expected old values of the fields that it changes."""
+    changes = dict(draw(choose_fields(**{**FIELDS, "balance": VALID}).filter(bool)))
+    expected = {name: draw({**FIELDS, "balance": VALID}[name]) for name in changes}
     return Change(draw(NAMES), tuple(expected.items()), tuple(changes.items()))
 
 
 COMMON: list[st.SearchStrategy[Operation]] = [
     st.builds(Look, NAMES),
-    st.builds(Create, NAMES, some(**FIELDS)),
+    st.builds(Create, NAMES, choose_fields(**FIELDS)),
     st.sampled_from(sorted(FIELDS)).flatmap(lambda name: st.builds(Set, NAMES, st.just(name), FIELDS[name])),
     st.builds(Set, NAMES, st.just("tags"), st.sampled_from(["x", "y"])),
     st.builds(Add, NAMES, st.integers(-5, 5)),
     st.builds(Delete, NAMES),
-    change(),
+    draw_change(),
     st.builds(Append, NAMES, st.sampled_from(["x", "y"])),
     st.builds(
         Amend, NAMES, st.integers(-5, 15), st.sampled_from(["x", "y"]), st.integers(0, 6), st.booleans()
@@ -93,17 +93,17 @@ COMMON: list[st.SearchStrategy[Operation]] = [
 ]
 BLIND: list[st.SearchStrategy[Operation]] = [
     st.builds(Forget, NAMES),
-    st.builds(Put, NAMES, some(balance=FITTING), some(mail=MAILS, note=FIELDS["note"])),
+    st.builds(Put, NAMES, choose_fields(balance=VALID), choose_fields(mail=MAILS, note=FIELDS["note"])),
 ]
 
 
 async def perform(tx: Any, model: type[Any], operations: list[Operation]) -> None:
-    """The operations as a body does them."""
+    """Run the operations in a body."""
     for operation in operations:
         if isinstance(operation, Look | Set | Add | Append | Delete):
-            item = await now(tx.get(model, operation.name))
+            item = await resolve(tx.get(model, operation.name))
             if item is not None:
-                _treat(tx, item, operation)
+                _apply(tx, item, operation)
             continue
         match operation:
             case Create(name, values):
@@ -122,7 +122,7 @@ async def perform(tx: Any, model: type[Any], operations: list[Operation]) -> Non
                 raise AbortedError
 
 
-def _treat(tx: Any, item: Any, operation: Operation) -> None:
+def _apply(tx: Any, item: Any, operation: Operation) -> None:
     match operation:
         case Set(_, "tags", value):
             item.tags.append(value)
@@ -136,8 +136,8 @@ def _treat(tx: Any, item: Any, operation: Operation) -> None:
             tx.delete(item)
 
 
-def classes(error: Exception | None) -> list[type[Exception]]:
-    """The errors that an error stands for."""
+def list_classes(error: Exception | None) -> list[type[Exception]]:
+    """Return the classes of the errors that an error contains."""
     if error is None:
         return []
     if isinstance(error, TransactionErrors):
@@ -148,7 +148,7 @@ def classes(error: Exception | None) -> list[type[Exception]]:
     return [type(error)]
 
 
-# --- machines ------------------------------------------------------------------------------------------------
+# --- machines ---------------------------------------------------------------------------------------------
 
 
 class Machine(RuleBasedStateMachine):
@@ -174,10 +174,10 @@ class Machine(RuleBasedStateMachine):
 
         found: Exception | None = None
         try:
-            self.driver.once(body) if block else self.driver.run(body, retries=0)
+            self.driver.run_block(body) if block else self.driver.run(body, retries=0)
         except Exception as error:  # noqa: BLE001 - compared with the prediction
             found = error
-        assert classes(found) == errors, repr(found)
+        assert list_classes(found) == errors, repr(found)
         self.state = expected
 
     @invariant()
@@ -199,7 +199,7 @@ class Machine(RuleBasedStateMachine):
 
 
 class AccountMachine(Machine):
-    """Accounts, also written blindly."""
+    """Accounts, which can also be written blindly."""
 
     model = Account
     unique = False
@@ -210,7 +210,7 @@ class AccountMachine(Machine):
 
 
 class MemberMachine(Machine):
-    """Members, whose mails are their own."""
+    """Members, whose mails are unique."""
 
     model = Member
     unique = True

@@ -1,4 +1,4 @@
-"""Items with a time to live: once it is over they are as good as gone, whether or not the store has deleted them."""
+"""Items with a time to live: expired items count as missing, whether or not the store has deleted them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def soon(db: Db) -> int:
     return db.clock.epoch + 100
 
 
-# --- gone -------------------------------------------------------------------------------------------------
+# --- expired items ----------------------------------------------------------------------------------------
 
 
 @everywhere
@@ -49,7 +49,7 @@ async def test_an_expired_item_is_not_found_by_any_read(db: Db) -> None:
 
 
 @everywhere
-async def test_rows_whose_time_is_over_are_left_out_of_a_query(db: Db) -> None:
+async def test_a_query_does_not_return_expired_rows(db: Db) -> None:
     start = db.clock.now()
     await arrange(
         db, *(Visit(page="a", number=n, until=start + timedelta(seconds=100 * n)) for n in range(1, 5))
@@ -59,7 +59,7 @@ async def test_rows_whose_time_is_over_are_left_out_of_a_query(db: Db) -> None:
 
 
 @everywhere
-async def test_the_seconds_are_kept_beside_the_field_and_follow_it(db: Db) -> None:
+async def test_the_expiry_is_stored_in_seconds_beside_the_field_and_follows_it(db: Db) -> None:
     await arrange(db, Token(id="a", until=soon(db)), Visit(page="a", number=1, until=db.clock.now()))
     for key, seconds in ((Token.key("a"), soon(db)), (Visit.key(page="a", number=1), db.clock.epoch)):
         stored = await db.raw(key)
@@ -83,7 +83,7 @@ async def test_the_seconds_are_kept_beside_the_field_and_follow_it(db: Db) -> No
 
 @in_memory
 @pytest.mark.parametrize("late", [False, True], ids=["before", "after"])
-async def test_nothing_expires_before_its_time(db: Db, late: bool) -> None:
+async def test_items_expire_at_their_time_and_not_before(db: Db, late: bool) -> None:
     db.clock.forward(0.25)
     until = db.clock.now() + timedelta(seconds=10)
     await arrange(db, Visit(page="a", number=1, until=until), Token(id="a", until=db.clock.epoch + 10))
@@ -92,12 +92,12 @@ async def test_nothing_expires_before_its_time(db: Db, late: bool) -> None:
     assert (await db.get(Token, "a") is None) is late
 
 
-# --- and as good as missing -------------------------------------------------------------------------------
+# --- transactions -----------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_a_transaction_that_missed_an_expired_item_commits(db: Db) -> None:
-    """Although the item is still stored, and would be until the store gets round to deleting it."""
+async def test_a_transaction_that_found_an_item_expired_commits(db: Db) -> None:
+    """The item is still stored until the store deletes it."""
     await arrange(db, Token(id="a", until=soon(db)), Order(id="a"))
     db.clock.forward(200)
     async with db.transaction() as tx:
@@ -108,7 +108,9 @@ async def test_a_transaction_that_missed_an_expired_item_commits(db: Db) -> None
 
 
 @everywhere
-async def test_a_new_item_in_the_place_of_a_missed_expired_one_is_contention(db: Db) -> None:
+async def test_a_new_item_under_the_key_of_an_expired_one_that_was_read_as_missing_is_contention(
+    db: Db,
+) -> None:
     await arrange(db, Token(id="a", until=soon(db)), Order(id="a"))
     db.clock.forward(200)
     with expect_contention():
@@ -120,7 +122,7 @@ async def test_a_new_item_in_the_place_of_a_missed_expired_one_is_contention(db:
 
 
 @everywhere
-async def test_a_new_item_takes_the_whole_place_of_an_expired_one(db: Db) -> None:
+async def test_a_new_item_replaces_an_expired_one_completely(db: Db) -> None:
     await arrange(db, Token(id="a", until=soon(db), note="stale", uses=5))
     with expect_failure(ModelAlreadyExistsError):
         async with db.transaction() as tx:
@@ -136,7 +138,7 @@ async def test_a_new_item_takes_the_whole_place_of_an_expired_one(db: Db) -> Non
 
 
 @everywhere
-async def test_create_if_missing_makes_an_expired_item_anew(db: Db) -> None:
+async def test_create_if_missing_replaces_an_expired_item(db: Db) -> None:
     await arrange(db, Token(id="a", until=soon(db), note="stale", uses=5))
     db.clock.forward(200)
 
@@ -152,8 +154,8 @@ async def test_create_if_missing_makes_an_expired_item_anew(db: Db) -> None:
 
 
 @everywhere
-async def test_an_item_whose_time_ends_before_the_commit_is_contention(db: Db) -> None:
-    """Others may have acted on its being gone."""
+async def test_an_item_that_expires_before_the_commit_is_contention(db: Db) -> None:
+    """Other transactions may have acted on the expiry."""
     await arrange(db, Token(id="a", until=soon(db)))
     found = []
 
@@ -170,8 +172,10 @@ async def test_an_item_whose_time_ends_before_the_commit_is_contention(db: Db) -
 
 
 @everywhere
-async def test_an_item_made_anew_is_not_the_one_that_was_read(db: Db) -> None:
-    """Its fields may be the same; that it is another item shows in its time."""
+async def test_a_new_item_with_the_same_fields_is_not_confused_with_the_expired_one_that_was_read(
+    db: Db,
+) -> None:
+    """Only its expiry shows that it is another item."""
     await arrange(db, Token(id="a", until=soon(db), uses=0))
     with expect_contention():
         async with db.transaction() as tx:
@@ -184,7 +188,7 @@ async def test_an_item_made_anew_is_not_the_one_that_was_read(db: Db) -> None:
 
 
 @everywhere
-async def test_a_read_only_transaction_verifies_that_expired_items_stay_gone(db: Db) -> None:
+async def test_a_read_only_transaction_verifies_that_expired_items_stay_missing(db: Db) -> None:
     await arrange(db, Token(id="a", until=soon(db)), Order(id="a"))
     db.clock.forward(200)
     async with db.transaction(read_only=True) as tx:
@@ -199,7 +203,7 @@ async def test_a_read_only_transaction_verifies_that_expired_items_stay_gone(db:
 
 
 @in_memory
-async def test_adding_to_the_time_locks_it_and_moves_the_expiry(db: Db) -> None:
+async def test_incrementing_the_expiry_postpones_it(db: Db) -> None:
     await arrange(db, Token(id="a", until=soon(db)))
     async with db.transaction() as tx:
         (await tx.get_one(Token, "a")).field("until").increment_by(500)
@@ -224,7 +228,7 @@ async def test_a_blind_update_does_not_find_an_expired_item(db: Db) -> None:
 
 
 @in_memory
-async def test_a_time_to_live_needs_a_field_that_says_a_time(db: Db) -> None:
+async def test_a_time_to_live_needs_a_field_that_contains_a_time(db: Db) -> None:
     with expect_failure(ModelDefinitionError, "ttl= names a field that does not exist"):
 
         class Nowhere(Model, ttl="until"):
@@ -238,7 +242,7 @@ async def test_a_time_to_live_needs_a_field_that_says_a_time(db: Db) -> None:
 
 
 @in_memory
-async def test_zero_and_long_ago_are_expired_in_the_one_table(db: Db) -> None:
-    """The makers' exceptions hold in tables that they may have written; here a time that is over is over."""
+async def test_zero_and_times_long_ago_are_expired_in_the_shared_table(db: Db) -> None:
+    """The exceptions for such values apply only to tables that the JavaScript library may have written."""
     await arrange(db, Token(id="zero", until=0), Token(id="old", until=1))
     assert await db.get_all([Token.key("zero"), Token.key("old")]) == [None, None]

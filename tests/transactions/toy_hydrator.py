@@ -1,6 +1,6 @@
-"""A toy hydrator: an item can be stored squeezed, all of its fields in one attribute, and is read as if it were not.
+"""A toy hydrator: an item can be stored squeezed, with all its fields in one attribute, and is still read whole.
 
-`squeeze` does that to an item, as another process would, under a condition: not in the middle of another write.
+`squeeze` rewrites an item in this form, as another process would, on the condition that it is not squeezed yet.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ KEPT = ("pk", "sk", "_type")
 
 
 class UnreadableError(Exception):
-    """What an item was squeezed into cannot be read."""
+    """The squeezed content of an item cannot be read."""
 
 
 class Follower(Participant):
-    """Notes what became of a squeezed item, once that is certain."""
+    """Records, after the commit, that a squeezed item was rewritten or deleted."""
 
     def __init__(self, notes: list[str], note: str) -> None:
         self._notes = notes
@@ -56,7 +56,7 @@ class Follower(Participant):
 
 
 class Squeezer:
-    """Reads both forms; demands of every write that the form is still the one that was read."""
+    """Reads both forms, and makes every write conditional on the form that was read."""
 
     def __init__(self) -> None:
         self.hydrated = 0
@@ -78,7 +78,7 @@ class Squeezer:
         self.hydrated += 1
         self.reads.append(read)
         if squeezed["S"] == VANISHING:
-            await context.port.send(DeleteItem(read.table, read.key))  # another process is faster
+            await context.port.send(DeleteItem(read.table, read.key))  # as if another process deleted it
         if squeezed["S"] in (BROKEN, VANISHING):
             again = (await context.port.send(read)).item
             if again is None:
@@ -98,7 +98,7 @@ class Squeezer:
 
 
 class Letter(Model, archive=Squeezer()):
-    """Something that is seldom read."""
+    """An item that can be squeezed."""
 
     writer: Key[str]
     number: SortKey[int]
@@ -108,7 +108,7 @@ class Letter(Model, archive=Squeezer()):
 
 
 def fetch_stored(db: Database, key: ModelKey[Any]) -> Item | None:
-    """The item as it is stored."""
+    """Fetch the item as it is stored."""
     pk, sk = key.encoded
     return db.send(GetItem("holdall", {"pk": {"S": str(pk)}, "sk": {"S": str(sk)}}, True)).item
 

@@ -1,9 +1,9 @@
-"""A toy that joins commits: it uploads a file before, adds a row that refers to it, and cleans up after.
+"""A toy participant: it uploads a file before the commit, adds a row that refers to it, and cleans up afterwards.
 
-An album's pictures are files in a directory, and a row for each in the table. While it is not known yet whether a file
-will be referred to, there is a marker beside it. Whatever happens to a process, `swept` can tell later: a file that a
-row refers to is in use, and any other is garbage. (A sweep of real files would leave the young alone, as their commit
-may be under way; here nothing is under way when it sweeps.)
+An album's pictures are files in a directory, each with a row in the table. A marker beside a file means that the commit
+of its row is not settled. If a process dies at any moment, `sweep_files` can decide later: a file that a row refers to
+is in use, and any other is garbage. (A sweep of real files would keep young files, whose commit may be in progress;
+here no commit is in progress during a sweep.)
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from holdall.tables.layout import Address
 from holdall.tables.record import Record
 from holdall.tables.record_column import text
 
-__all__ = ["TABLE", "Album", "NameTakenError", "Picture", "Upload", "swept"]
+__all__ = ["TABLE", "Album", "NameTakenError", "Picture", "Upload", "sweep_files"]
 
 TABLE = "holdall"
 
 
 class Album(Model):
-    """The owner: it knows how many pictures it has."""
+    """The owner of pictures; it stores their number."""
 
     title: Key[str]
     size: int = 0
 
 
 class Picture(Model):
-    """A row: which file is the picture of that name."""
+    """A row: the file of a named picture."""
 
     album: Key[str]
     name: SortKey[str]
@@ -42,7 +42,7 @@ class Picture(Model):
 
 
 class Row(Record, type="Picture"):
-    """A picture's item, as a feature writes it."""
+    """The item of a picture, as a feature writes it."""
 
     album = text("album")
     name = text("name")
@@ -54,13 +54,13 @@ class NameTakenError(Exception):
 
 
 class Uploads(dict[Path, "Upload"]):
-    """Who has the say over each file of a run."""
+    """The participant that is responsible for each file of a run."""
 
 
 class Upload(Participant):
-    """One picture of one album; ``uploads`` are the run's, so that a later attempt takes over what was uploaded.
+    """One picture of an album; ``uploads`` belongs to the run, so that a later attempt takes over an uploaded file.
 
-    ``step`` hears what is about to be done; a test may have the process die there.
+    ``step`` is called with the name of each step; a test can kill the process there.
     """
 
     def __init__(
@@ -82,16 +82,16 @@ class Upload(Participant):
 
     @property
     def file(self) -> Path:
-        """Where the picture is kept."""
+        """The file of the picture."""
         return self._files / f"{self._album}-{self._name}"
 
     @property
     def marker(self) -> Path:
-        """Exists for as long as it is unknown whether the file is in use."""
+        """Exists until the commit is settled or abandoned."""
         return Path(f"{self.file}.pending")
 
     async def state(self, change: Change) -> None:
-        """A row that is there already is there to stay."""
+        """State the row, which must not exist yet."""
         pk, sk = ({"S": str(part)} for part in Picture.key(album=self._album, name=self._name).encoded)
         place = {"pk": pk, "sk": sk}
         row = Row.new(
@@ -115,7 +115,7 @@ class Upload(Participant):
             await port.call(self._step, "in the upload")
             await port.call(self.file.write_bytes, self._data)
             self.events.append("upload")
-        self._uploads[self.file] = self  # the participant that prepared last decides about it
+        self._uploads[self.file] = self  # the participant that prepared last is responsible
         await port.call(self._step, "after the upload")
 
     async def settle(self, port: Port) -> None:
@@ -126,29 +126,28 @@ class Upload(Participant):
 
     async def abandon(self, port: Port) -> None:
         self.events.append("abandon")
-        if self._uploads.get(self.file, self) is self:  # no other participant took it over
+        if self._uploads.get(self.file, self) is self:  # no other participant took over the file
             await port.call(self.file.unlink, True)
             await port.call(self.marker.unlink, True)
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep found: files that were garbage, and files that only lacked settling."""
+    """The result of a sweep: files that were garbage, and files whose commit was not settled yet."""
 
     garbage: frozenset[str]
     settled: frozenset[str]
 
 
-def swept(db: Database, files: Path, albums: Sequence[str]) -> Sweep:
-    """Tell garbage from what is referred to, by a look at the store alone; delete the one, settle the other."""
+def sweep_files(db: Database, files: Path, albums: Sequence[str]) -> Sweep:
+    """Delete files without a row, and settle the others; only the store decides which is which."""
     referred = {picture.file for album in albums for picture in db.query(Picture, album=album)}
     garbage, settled = set(), set()
     for file in sorted(files.iterdir()):
         marker = Path(f"{file}.pending")
         if file.suffix == ".pending":
-            if not file.with_suffix(
-                ""
-            ).exists():  # it died before the first byte, or was garbage a moment ago
+            # without its file, if the process died before the first byte or the file was garbage
+            if not file.with_suffix("").exists():
                 file.unlink(missing_ok=True)
         elif file.name not in referred:
             garbage.add(file.name)

@@ -1,8 +1,8 @@
-"""What transactions of one client alone must do, told with dictionaries: the oracle of the model-based test.
+"""What the transactions of a single client must do, modelled with dictionaries: the oracle of the model-based test.
 
-A store is a dictionary of accounts by name and, for their unique mails, of who holds which. A transaction is a list of
-operations. `predicted` tells the store after it, and the errors that it must end with: none, one, or several at once.
-The errors are told as classes, in the order in which a transaction tells them.
+A store is a dictionary of accounts by name, and a dictionary of the accounts that hold the unique mails. A transaction
+is a list of operations. `predict` returns the store after it, and the errors with which it must end: none, one, or
+several. The errors are classes, in the order in which a transaction reports them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LARGEST = 20
 
 
 class AbortedError(Exception):
-    """The body changed its mind."""
+    """The body aborts the transaction."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Create:
-    """Make an account."""
+    """Create an account."""
 
     name: str
     values: tuple[tuple[str, Any], ...]
@@ -67,7 +67,7 @@ class Create:
 
 @dataclass(frozen=True)
 class Set:
-    """Get an account and, if it is there, assign to a field; a tag is appended in place."""
+    """Get an account and, if it exists, assign to a field, or append a tag in place."""
 
     name: str
     field: str
@@ -76,7 +76,7 @@ class Set:
 
 @dataclass(frozen=True)
 class Add:
-    """Get an account and, if it is there, increment its balance."""
+    """Get an account and, if it exists, increment its balance."""
 
     name: str
     amount: int
@@ -84,14 +84,14 @@ class Add:
 
 @dataclass(frozen=True)
 class Delete:
-    """Get an account and, if it is there, delete it."""
+    """Get an account and, if it exists, delete it."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Forget:
-    """Delete whatever is under a key."""
+    """Delete an account by its key, without reading it."""
 
     name: str
 
@@ -107,7 +107,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Put:
-    """Write an account blindly."""
+    """Create or replace an account blindly."""
 
     name: str
     expected: tuple[tuple[str, Any], ...]
@@ -116,7 +116,7 @@ class Put:
 
 @dataclass(frozen=True)
 class Append:
-    """Get an account and, if it is there, append a tag to whatever tags it has."""
+    """Get an account and, if it exists, append a tag without locking the tags."""
 
     name: str
     tag: str
@@ -124,7 +124,7 @@ class Append:
 
 @dataclass(frozen=True)
 class Amend:
-    """Change an account without reading it: add to its balance, append a tag, on a condition; or create it."""
+    """Change an account without reading it: add to its balance and append a tag, on a condition; or create it."""
 
     name: str
     amount: int
@@ -143,14 +143,14 @@ Operation: TypeAlias = Look | Create | Set | Add | Delete | Forget | Change | Pu
 
 @dataclass
 class State:
-    """What is stored: accounts, and who holds which mail."""
+    """The stored accounts, and the account that holds each mail."""
 
     accounts: dict[str, Values] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
 
 
 class StopError(Exception):
-    """The body ends here, with an error of that class."""
+    """Ends the body with an error of the given class."""
 
     def __init__(self, error: type[Exception]) -> None:
         super().__init__(error)
@@ -159,7 +159,7 @@ class StopError(Exception):
 
 @dataclass
 class Role:
-    """An account in a transaction: how it came in, its values as they are now, and as they were."""
+    """An account in a transaction: its kind of use, its current values, and its stored values."""
 
     kind: str  # missing, new, loaded, updated, put, forgotten, amended
     values: Values | None = None
@@ -171,44 +171,44 @@ class Role:
 
 
 class Prediction:
-    """One transaction on a state: first its body, then its commit."""
+    """The prediction for one transaction on a state: first its body, then its commit."""
 
     def __init__(self, state: State, unique: bool) -> None:
         self._state = state
         self._unique = unique
         self._roles: dict[str, Role] = {}
 
-    def of(self, operations: Sequence[Operation]) -> tuple[State, list[type[Exception]]]:
-        """The state after it, and its errors; with errors the state is the one before."""
+    def compute(self, operations: Sequence[Operation]) -> tuple[State, list[type[Exception]]]:
+        """Return the state afterwards, unchanged if there are errors, and the errors."""
         try:
             for operation in operations:
-                self._do(operation)
-            errors = self._errors()
+                self._apply(operation)
+            errors = self._find_errors()
         except StopError as stop:
             errors = [stop.error]
         return (self._state, errors) if errors else (self._commit(), [])
 
     # --- the body -----------------------------------------------------------------------------------------
 
-    def _do(self, operation: Operation) -> None:
+    def _apply(self, operation: Operation) -> None:
         match operation:
             case Abort():
                 raise StopError(AbortedError)
             case Look(name):
-                self._got(name)
+                self._get(name)
             case Create(name, values):
                 self._create(name, dict(values))
             case Set(name, key, value):
-                role = self._got(name)
+                role = self._get(name)
                 if role is not None:
                     self._set(role, key, value)
             case Add(name, amount):
-                role = self._got(name)
+                role = self._get(name)
                 if role is not None:
                     assert role.values is not None
                     self._set(role, "balance", role.values["balance"] + amount)
             case Delete(name):
-                role = self._got(name)
+                role = self._get(name)
                 if role is not None:
                     role.deleted = True
             case Forget(name):
@@ -220,7 +220,7 @@ class Prediction:
                 self._check_untouched(name)
                 self._roles[name] = Role("put", dict(values), expected=dict(expected))
             case Append(name, tag):
-                role = self._got(name)
+                role = self._get(name)
                 if role is not None:
                     self._set(role, "tags", tag)
             case Amend(name):
@@ -229,7 +229,7 @@ class Prediction:
                 self._check_untouched(name)
                 self._roles[name] = Role("amended", amend=operation)
 
-    def _got(self, name: str) -> Role | None:
+    def _get(self, name: str) -> Role | None:
         role = self._roles.get(name)
         if role is None:
             stored = self._state.accounts.get(name)
@@ -271,39 +271,39 @@ class Prediction:
 
     # --- the commit ---------------------------------------------------------------------------------------
 
-    def _errors(self) -> list[type[Exception]]:
+    def _find_errors(self) -> list[type[Exception]]:
         found: list[type[Exception]] = []
         outdated = False
         for name, role in self._roles.items():
             stored = self._state.accounts.get(name)
             if role.kind == "new" and not role.was_missed and stored is not None:
                 found.append(ModelAlreadyExistsError)
-            elif role.kind == "updated" and not _fits(stored, role.expected):
+            elif role.kind == "updated" and not _is_as_expected(stored, role.expected):
                 found.append(InvalidModelUpdateError)
-            elif role.kind == "put" and stored is not None and not _fits(stored, role.expected):
+            elif role.kind == "put" and stored is not None and not _is_as_expected(stored, role.expected):
                 outdated = True
-            elif role.kind == "amended" and not _meets(stored, role.amend):
+            elif role.kind == "amended" and not _is_condition_met(stored, role.amend):
                 found.append(InvalidModelUpdateError)
-        found += self._violations()
-        if any(self._overflows(name, role) for name, role in self._roles.items()):
-            return [InvalidFieldError]  # computed from what the refused write found
+        found += self._find_violations()
+        if any(self._is_out_of_bounds(name, role) for name, role in self._roles.items()):
+            return [InvalidFieldError]  # Holdall computes it from the item that the refused write found
         return [ContentionError] if outdated else found
 
-    def _overflows(self, name: str, role: Role) -> bool:
+    def _is_out_of_bounds(self, name: str, role: Role) -> bool:
         stored = self._state.accounts.get(name)
-        if role.amend is None or stored is None or not _meets(stored, role.amend):
+        if role.amend is None or stored is None or not _is_condition_met(stored, role.amend):
             return False
         return not 0 <= stored["balance"] + role.amend.amount <= LARGEST
 
-    def _violations(self) -> list[type[Exception]]:
-        """A mail may be taken if no user has it, or if its user gives it up in the same transaction."""
+    def _find_violations(self) -> list[type[Exception]]:
+        """A mail can be taken if no account has it, or if its account releases it in the same transaction."""
         released: dict[str, str] = {}
         taken: dict[str, str] = {}
         order: list[str] = []
-        for name, lets_go, takes in self._claims():
-            if lets_go is not None:
-                released[lets_go] = name
-                order.append(lets_go)
+        for name, releases, takes in self._list_claims():
+            if releases is not None:
+                released[releases] = name
+                order.append(releases)
             if takes is not None:
                 if takes in taken:
                     raise StopError(UniqueViolationError)
@@ -316,8 +316,8 @@ class Prediction:
             if holders.get(mail) not in (None, released.get(mail, taken.get(mail)))
         ]
 
-    def _claims(self) -> list[tuple[str, str | None, str | None]]:
-        """Who lets go of which mail and takes which."""
+    def _list_claims(self) -> list[tuple[str, str | None, str | None]]:
+        """List each account that changes its mail, with the mail that it releases and the one that it takes."""
         if not self._unique:
             return []
         found: list[tuple[str, str | None, str | None]] = []
@@ -344,10 +344,10 @@ class Prediction:
             {name: _copy(values) for name, values in self._state.accounts.items()},
             dict(self._state.holders),
         )
-        claims = self._claims()
-        for _, lets_go, _ in claims:
-            if lets_go is not None:
-                after.holders.pop(lets_go, None)
+        claims = self._list_claims()
+        for _, releases, _ in claims:
+            if releases is not None:
+                after.holders.pop(releases, None)
         for name, _, takes in claims:
             if takes is not None:
                 after.holders[takes] = name
@@ -372,8 +372,8 @@ class Prediction:
 def predict(
     state: State, operations: Sequence[Operation], *, unique: bool
 ) -> tuple[State, list[type[Exception]]]:
-    """What a transaction of these operations does to the state."""
-    return Prediction(state, unique).of(operations)
+    """Predict the state after a transaction of these operations, and its errors."""
+    return Prediction(state, unique).compute(operations)
 
 
 def _complete(values: Mapping[str, Any]) -> Values:
@@ -389,10 +389,10 @@ def _check(values: Mapping[str, Any]) -> None:
         raise StopError(InvalidFieldError)
 
 
-def _meets(stored: Values | None, amend: Amend | None) -> bool:
+def _is_condition_met(stored: Values | None, amend: Amend | None) -> bool:
     assert amend is not None
     return amend.create if stored is None else stored["balance"] >= amend.at_least
 
 
-def _fits(stored: Values | None, expected: Values | None) -> bool:
+def _is_as_expected(stored: Values | None, expected: Values | None) -> bool:
     return stored is not None and all(stored[key] == value for key, value in (expected or {}).items())

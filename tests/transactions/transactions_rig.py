@@ -1,6 +1,6 @@
-"""What the tests of transactions share: bodies in both colours, a store of which every request can be met, and waits.
+"""Helpers of the transaction tests: bodies for both colours, and a store that records every request.
 
-A body is a flow (``async def body(tx)``) that asks for what it needs with `now`, so that it is written once for both
+A body is a flow (``async def body(tx)``) that awaits `resolve` for each call, so that it is written once for both
 colours.
 """
 
@@ -29,10 +29,10 @@ __all__ = [
     "Person",
     "Seat",
     "Thing",
-    "Watched",
+    "RecordedStore",
     "open_driver",
     "is_commit",
-    "now",
+    "resolve",
     "open_database",
 ]
 
@@ -40,11 +40,11 @@ R = TypeVar("R")
 Body: TypeAlias = Callable[[Any], Coroutine[Any, Any, Any]]
 
 QUICK: dict[str, Any] = {"initial_backoff": 0.0}
-"""Retries without a pause between them."""
+"""Retries without pauses."""
 
 
 class Thing(Model):
-    """Numbers under a name."""
+    """A few fields under a name."""
 
     name: Key[str]
     n: int = 0
@@ -53,7 +53,7 @@ class Thing(Model):
 
 
 class Seat(Model):
-    """One of many in a partition."""
+    """A model with several items in a partition."""
 
     room: Key[str]
     number: SortKey[int]
@@ -67,27 +67,27 @@ class Person(Model):
     mail: str | None = field(default=None, unique=True)
 
 
-async def now(result: Any) -> Any:
-    """What a call of either colour gives."""
+async def resolve(result: Any) -> Any:
+    """Return the result of a call of either colour."""
     return await result if isawaitable(result) else result
 
 
 class Driver:
-    """A database, and one colour to run bodies in."""
+    """A database that runs bodies in one colour."""
 
     def __init__(self, colour: Colour, db: Database) -> None:
         self.colour = colour
         self.db = db
 
     def run(self, body: Body, **options: Any) -> Any:
-        """What ``db.run`` makes of the body."""
+        """Run the body with ``db.run``."""
         options = {**QUICK, **options}
         if self.colour == "blocking":
             return self.db.run(lambda tx: run(body(tx)), **options)
         return asyncio.run(self.db.aio.run(body, **options))
 
-    def once(self, body: Body, **options: Any) -> Any:
-        """The body in a ``with`` block."""
+    def run_block(self, body: Body, **options: Any) -> Any:
+        """Run the body in a ``with`` block."""
         if self.colour == "blocking":
             with self.db.transaction(**options) as tx:
                 return run(body(tx))
@@ -101,31 +101,31 @@ class Driver:
 
 @contextmanager
 def open_database(backend: Backend | None = None) -> Iterator[Database]:
-    """A database in memory, or on that backend, whose table is there already: no request is for making it."""
+    """Open a database in memory or on a backend, with an existing table, so that later requests do not create it."""
     with Database(backend=backend) if backend is not None else Database("memory:") as db:
-        db.get(Thing, "nobody")
+        db.get(Thing, "any key: the first use creates the table")
         yield db
 
 
 @contextmanager
 def open_driver(colour: Colour, backend: Backend | None = None) -> Iterator[Driver]:
-    """A driver of that colour on a database in memory, or on that backend."""
+    """Open a driver of this colour on a database in memory, or on a backend."""
     with open_database(backend) as db:
         yield Driver(colour, db)
 
 
-class Watched(Recorder):
-    """A recorder of a store in memory, or of that one."""
+class RecordedStore(Recorder):
+    """A recorder in front of a store: in memory, or the given one."""
 
     def __init__(self, inner: Backend | None = None) -> None:
         super().__init__(inner or EmbeddedBackend(None))
 
     @property
     def writes(self) -> list[Request[Any]]:
-        """The writes of transactions so far."""
+        """The transactions' writes so far."""
         return [request for request in self.requests if is_commit(request)]
 
 
 def is_commit(request: Request[Any]) -> bool:
-    """Whether a request is a transaction's write."""
+    """Whether the request is a transaction's write."""
     return request.writes and not isinstance(request, CreateTable | SetTtl)

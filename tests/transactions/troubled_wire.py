@@ -1,6 +1,7 @@
-"""The DynamoDB backend on a network that does to each message what the test says, with a real server behind it.
+"""The DynamoDB backend on a network that treats each message as the test says, with a real server behind it.
 
-Everything above the exchange of one message is the backend's own. Time does not pass while it waits to send again.
+Only the exchange of single messages is replaced; the rest is the backend's own code. Pauses before a repetition take no
+time.
 """
 
 from __future__ import annotations
@@ -30,37 +31,45 @@ from holdall.core.port import run
 from holdall.core.requests import Request
 from holdall.core.settings import SingleWrites
 
-__all__ = ["HAPPENED", "SERVER", "UNCERTAIN", "Fate", "Fates", "TroubledBackend", "on_the_wire"]
+__all__ = [
+    "HAPPENED",
+    "SERVER",
+    "UNCERTAIN",
+    "Fate",
+    "TroubledNetwork",
+    "TroubledBackend",
+    "open_troubled_backend",
+]
 
 R = TypeVar("R")
 SERVER = "ministack"
 
 
 class Fate(Enum):
-    """What becomes of one message."""
+    """What happens to one message."""
 
     LOST = "never arrives"
     LATE = "arrives when the client no longer waits for it"
     REPLY_LOST = "is carried out, and its reply lost"
     FAILED_BEFORE = "is not carried out, and answered with a 500"
     FAILED_AFTER = "is carried out, and answered with a 500"
-    THROTTLED = "is not carried out, and told to slow down"
+    THROTTLED = "is not carried out, and answered with a throttling error"
     CONFLICT = "is not carried out, because of another transaction"
-    STRANGE = "is carried out, and answered with something that is no answer to it"
+    STRANGE = "is carried out, and answered with a reply that makes no sense"
     TWICE = "is delivered twice, and answered with the second answer"
 
 
 UNCERTAIN = frozenset({Fate.LOST, Fate.REPLY_LOST, Fate.FAILED_BEFORE, Fate.FAILED_AFTER})
-"""Fates after which the sender cannot know."""
+"""Fates after which the sender does not know whether the request was carried out."""
 
 HAPPENED = frozenset({Fate.REPLY_LOST, Fate.FAILED_AFTER, Fate.STRANGE})
 
 
-class Fates:
-    """The fates of the next messages that write, and of the looks at what became of them.
+class TroubledNetwork:
+    """A network that applies the ``coming`` fates to writes, and to the reads that check whether a write happened.
 
-    ``sent`` counts those that write; ``meanwhile`` happens between the first of them and whatever follows it. Those
-    that are late wait in ``late`` until they are let go, in the blocking colour.
+    ``sent`` counts the writes; ``meanwhile`` is called between the first of them and the next message. Delayed messages
+    wait in ``late``; calling one delivers it, in the blocking colour.
     """
 
     def __init__(self) -> None:
@@ -105,53 +114,53 @@ class Fates:
         return _REPLIES[fate]
 
 
-def _refusal(status: int, code: str) -> Reply:
+def _make_refusal(status: int, code: str) -> Reply:
     body = f'{{"__type": "com.amazonaws.dynamodb.v20120810#{code}", "message": "on purpose"}}'
     return Reply(status, {}, body.encode(), True)
 
 
 _REPLIES = {
-    Fate.FAILED_BEFORE: _refusal(500, "InternalServerError"),
-    Fate.FAILED_AFTER: _refusal(500, "InternalServerError"),
-    Fate.THROTTLED: _refusal(400, "ThrottlingException"),
-    Fate.CONFLICT: _refusal(400, "TransactionConflictException"),
+    Fate.FAILED_BEFORE: _make_refusal(500, "InternalServerError"),
+    Fate.FAILED_AFTER: _make_refusal(500, "InternalServerError"),
+    Fate.THROTTLED: _make_refusal(400, "ThrottlingException"),
+    Fate.CONFLICT: _make_refusal(400, "TransactionConflictException"),
     Fate.STRANGE: Reply(200, {}, b'{"ConsumedCapacity": 7}', True),
 }
 
 
-class _Impatient:
-    """Waiting takes no time."""
+class _NoPauses:
+    """Pauses that take no time."""
 
     async def sleep(self, seconds: float) -> None:
         pass
 
 
-class _BlockingPace(_Impatient, BlockingPace):
-    fates: Fates
+class _BlockingPace(_NoPauses, BlockingPace):
+    network: TroubledNetwork
 
     def exchange(self, *args: Any) -> Any:
-        return self.fates.exchange(super().exchange, *args)
+        return self.network.exchange(super().exchange, *args)
 
 
-class _AwaitingPace(_Impatient, AwaitingPace):
-    fates: Fates
+class _AwaitingPace(_NoPauses, AwaitingPace):
+    network: TroubledNetwork
 
     def exchange(self, *args: Any) -> Any:
-        return self.fates.exchange(super().exchange, *args)
+        return self.network.exchange(super().exchange, *args)
 
 
 class TroubledBackend:
-    """Tables of the server, over the troubled network."""
+    """A backend that reaches a server's tables over the troubled network."""
 
     def __init__(self, url: str, single_writes: SingleWrites = "auto") -> None:
         parts = urlsplit(url)
         assert parts.hostname is not None
         assert parts.port is not None
-        self.fates = Fates()
+        self.network = TroubledNetwork()
         self._transport = Transport(Target(parts.hostname, parts.port, None, 20.0, 20.0))
         self._blocking = _BlockingPace()
         self._awaiting = _AwaitingPace()
-        self._blocking.fates = self._awaiting.fates = self.fates
+        self._blocking.network = self._awaiting.network = self.network
         endpoint = Endpoint("http", parts.hostname, parts.port, ENVIRONMENT["AWS_REGION"])
         delivery = Delivery(endpoint, find_credentials(environment=ENVIRONMENT), self._transport, LIMITS)
         self._flow = DynamoFlow(delivery, single_writes)
@@ -169,8 +178,8 @@ class TroubledBackend:
 
 
 @contextmanager
-def on_the_wire(single_writes: SingleWrites = "auto") -> Iterator[TroubledBackend]:
-    """A backend whose network is well so far."""
+def open_troubled_backend(single_writes: SingleWrites = "auto") -> Iterator[TroubledBackend]:
+    """Open a backend; until the test sets fates, its network delivers everything."""
     backend = TroubledBackend(start_server(SERVER), single_writes)
     try:
         yield backend

@@ -351,7 +351,7 @@ async def test_rows_whose_fields_were_not_read_are_not_locked(db: Db) -> None:
 
 
 @in_memory
-async def test_a_transaction_that_only_reads_notices_a_change_under_an_old_name(db: Db) -> None:
+async def test_a_read_only_transaction_detects_a_change_under_an_old_name(db: Db) -> None:
     await arrange(db, OldParcel(street="main", number=1), OldParcel(street="main", number=2))
     with expect_contention():
         async with db.transaction(read_only=True) as tx:

@@ -469,7 +469,7 @@ class OwnShip(Model, table="Ship", indexes=[Index("byPort", ["port"], ["tons"], 
 
 @pytest.fixture
 def watch() -> Iterator[Watch]:
-    """An empty store."""
+    """A watch in front of an empty store."""
     backend, *_ = open_backend("memory:", None, None, None, {})
     watch = Watch(backend)
     yield watch

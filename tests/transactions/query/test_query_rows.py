@@ -189,7 +189,7 @@ async def test_a_row_that_was_deleted_in_the_transaction_is_not_returned(db: Db,
         assert await query.first() is None
         assert await query.exists() is False
         assert (await query.page(3)).items == []
-        assert await query.count() == 1  # the store counts
+        assert await query.count() == 1  # the store counts the rows
     assert await db.query(seat, room=name).exists() is False
 
 
