@@ -1,6 +1,6 @@
-"""The console in a browser: one database with something of everything, its server, and a page that has signed in.
+"""The console in a browser: a database with items, jobs, files and an artifact, its server, and a signed-in page.
 
-A module of tests opens one screen and shares it. A test that changes something makes what it changes.
+A test module opens one screen that all its tests share. A test that changes data creates that data itself.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ HOSTILE = (
     """'"><img src=x onerror="evil()"></title></textarea></pre></script><script>document.title = "evil"</script>"""
     """<svg onload="evil()">{{ 7 * 7 }}{% include 'x' %}"""
 ) + "long" * 2000
-"""What attackers write: lines of a header, text that runs backwards, markup, templates, and much of it.
+"""What an attacker might write: header lines, text that runs backwards, markup, templates, and a very long value.
 
-The first 100 characters have an attack of each kind, the first 200 have all.
+The first 100 characters contain an attack of each kind, the first 200 contain all attacks.
 """
 
 _PHONE, _DESK = (360, 640), (1180, 800)
@@ -70,7 +70,7 @@ class Screen:
         assert self.page.evaluate("document.scrollingElement.scrollWidth <= innerWidth"), self.page.url
 
     def check_hostile(self, paths: Sequence[str], *, statuses: Sequence[int] = (200,)) -> None:
-        """Look at pages that show what an attacker wrote: nothing of it runs, and they fit a phone."""
+        """Check that pages with an attacker's text do not execute any of it and fit a phone."""
         self.resize(_PHONE)
         for path in paths:
             reply = self.page.goto(path)
@@ -84,7 +84,7 @@ class Screen:
         self.resize(_DESK)
 
     def open_page(self, **options: Any) -> Page:
-        """Another page, which is signed in too, and whose errors are not noted."""
+        """Open another signed-in page; its errors are not recorded."""
         state = self.page.context.storage_state()
         return self.browser.new_context(base_url=self.address, storage_state=state, **options).new_page()
 
@@ -96,7 +96,7 @@ class Screen:
         page.context.close()
 
     def check_phone(self, paths: Sequence[str]) -> None:
-        """Check that these pages are there and fit a phone."""
+        """Check that these pages load and fit a phone."""
         self.resize(_PHONE)
         for path in paths:
             assert self.visit(path) == 200, path
@@ -111,7 +111,7 @@ def check_access(page: Page, path: str) -> None:
     page.goto(path)
     page.locator("[data-reload]").wait_for(
         state="detached", timeout=60_000
-    )  # the page would load itself again
+    )  # the page reloads itself until then
     page.evaluate(_read_axe())
     faults = _find_faults(page, "{}")
     page.emulate_media(color_scheme="dark")  # only colours change
@@ -135,7 +135,7 @@ def _find_faults(page: Page, options: str) -> list[str]:
 
 
 def _sign_in(browser: Browser, address: str, errors: list[str]) -> Page:
-    """A page that is signed in; ``errors`` gets those of its scripts and of the policy."""
+    """Open a signed-in page; errors of its scripts and violations of its policy are appended to ``errors``."""
     page = browser.new_context(base_url=address).new_page()
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: _note(errors, message))
@@ -152,7 +152,7 @@ def _note(errors: list[str], message: ConsoleMessage) -> None:
 
 
 def tab_to(page: Page, target: Any) -> None:
-    """Press the tab key until something has the focus; everything on the way shows that it has it."""
+    """Press the tab key until the target has the focus; check that each element on the way shows its focus."""
     for place in range(60):
         is_reached, has_ring, text = target.evaluate(_LOOK_FOR_FOCUS)
         assert has_ring or not place, text
@@ -163,7 +163,7 @@ def tab_to(page: Page, target: Any) -> None:
 
 
 def skip_to(page: Page, target: Any) -> None:
-    """On a new page, skip the navigation, and go on to something in the content."""
+    """On a new page, skip the navigation, then tab to the target in the content."""
     target.wait_for()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -174,7 +174,7 @@ def skip_to(page: Page, target: Any) -> None:
 
 @contextmanager
 def open_screen(folder: Path, *models: type[Model]) -> Iterator[Screen]:
-    """A screen, which shows these models too; at the end, no script has failed and the policy was never violated."""
+    """Open a screen that also shows these models; at the end, check that no script failed or violated the policy."""
     errors: list[str] = []
     with open_browser() as browser, open_shop(folder, items=12) as db:
         artifact, jobs, blob = publish_model(db), store_jobs(db), _attach_picture(db)
@@ -188,7 +188,7 @@ def open_screen(folder: Path, *models: type[Model]) -> Iterator[Screen]:
 
 
 def _attach_picture(db: Database) -> Blob:
-    """A picture that a customer has, with a variant."""
+    """Attach a picture to a customer and create a variant of it."""
     with db.transaction() as tx:
         item = tx.create(Customer, email="blob@example.com")
         item.files.attach(make_picture(), filename="dunes.png")

@@ -17,7 +17,7 @@ ERROR = "Traceback (most recent call last):\n  File <shop>\nValueError: the card
 
 
 def store_job(db: Database, **given: Any) -> JobRecord:
-    """Store a job that waits, or with ``lease``, ``died`` and other values of `JobRecord`."""
+    """Store a waiting job; pass ``lease``, ``died`` or other fields of `JobRecord` for another state."""
     now = datetime.now(UTC)
     values = {
         "name": "send-receipt",
@@ -48,7 +48,7 @@ def store_jobs(db: Database) -> dict[str, JobRecord]:
 def store_malformed(
     db: Database, queue: str = "default", died: datetime | None = None, **attributes: Any
 ) -> JobRecord:
-    """Store an item in the place of a job, or of a dead one, that cannot be read as one."""
+    """Store an item under a job's key (a dead job's, given ``died``) that cannot be decoded as a job."""
     db.jobs.enqueue("another", queue=queue)
     job = store_job(db, queue=queue, died=died)
     layout = db.table.layout()

@@ -1,4 +1,4 @@
-"""What the tests of the console share: models, a database with items, and ways to sign in."""
+"""What the console's tests share: models, a database with items, and a client that can sign in."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Order(
     archive=Archive(after_days=365, timestamp="placed_at"),
     indexes=[Index("by_product", key=["product"], sort_key=["placed_at"])],
 ):
-    """An order of one product."""
+    """An order for one product."""
 
     customer: Key[str]
     number: SortKey[int]
@@ -63,14 +63,14 @@ class Order(
 
 
 class Station(Model, table="console-stations", layout="plain"):
-    """Where sensors are."""
+    """A place with sensors."""
 
     code: Key[bytes]
     name: str = ""
 
 
 class Reading(Model, name="ConsoleReading"):
-    """What a sensor measured."""
+    """One measurement of a sensor."""
 
     sensor: Key[bytes]
     year: SortKey[int]
@@ -91,7 +91,7 @@ class Visitor:
         self._name = Sessions(console.token, timedelta()).cookie
 
     def get(self, path: str, **headers: str) -> Response:
-        """Ask for a page."""
+        """Request a page."""
         return self.ask("GET", path, headers)
 
     def post(
@@ -132,7 +132,7 @@ class Visitor:
 
 @contextmanager
 def open_shop(folder: Path, url: str = "memory:", *, items: int = 30) -> Iterator[Database]:
-    """A database with orders of several years, some of them archived."""
+    """Open a database with orders from several years, some of them archived."""
     files = f"file:{folder / 'files'}"
     with Database(url, files=files, secret="a secret of some length", durability="normal") as db:
         fill_shop(db, items)
@@ -140,7 +140,7 @@ def open_shop(folder: Path, url: str = "memory:", *, items: int = 30) -> Iterato
 
 
 def fill_shop(db: Database, items: int) -> None:
-    """Store orders of several years, and archive some of them."""
+    """Store orders from several years, and archive some of them."""
     db.table.create(models=MODELS)
     now = datetime.now(UTC).replace(microsecond=0)
     with db.transaction() as tx:

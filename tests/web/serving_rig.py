@@ -1,4 +1,4 @@
-"""What the tests of the application that serves files share: a database with files on disk, and URLs of its blobs."""
+"""Helpers for tests of the application that serves files: a database with files on disk, and URLs of its blobs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ SECRET = "a secret of some length"
 
 @dataclass
 class Place:
-    """A database, its files below a directory, and the application on it."""
+    """A database, the directory of its files, and the application that serves them."""
 
     db: Database
     files: Path
     app: Any
 
     def store(self, data: bytes = b"words", filename: str = "a.txt", **options: Any) -> Blob:
-        """A blob."""
+        """Store a blob."""
         return self.db.blobs.create_and_upload(data, filename=filename, **options)
 
     def url(self, blob: Blob, **options: Any) -> str:
@@ -42,12 +42,12 @@ class Place:
         return self.url(blob, proxied=True, **options)
 
     def get(self, url: str, method: str = "GET", *, app: Any = None, **headers: str) -> Response:
-        """What is answered."""
+        """Send a request to the application; return its response."""
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return ask_app(app or self.app, method, url, headers=named)
 
     def path_of(self, blob: Blob) -> Path:
-        """Where a blob's bytes are."""
+        """The path of a blob's bytes."""
         return self.files / blob.key[:2] / blob.key[2:4] / blob.key
 
 

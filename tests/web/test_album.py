@@ -1,4 +1,4 @@
-"""The photo album of the examples, as its visitors have it: in a browser, from a server that was started by hand."""
+"""The example photo album as a visitor sees it: in a browser, from a server started with its own command."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ new MutationObserver(() => {
     seen.push(tile.innerText + tile.querySelector("progress").value);
 }).observe(document, { subtree: true, childList: true, characterData: true });
 """
-"""Notes what the page says of uploads under way."""
+"""Records what the page shows for uploads in progress."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """The empty album, in a browser; an error of the page's own fails the test."""
+    """The empty album in a browser; an error in the page's scripts or on the server's stderr fails the tests."""
     data = tmp_path_factory.mktemp("album")
     command = [sys.executable, "-W", "error", str(ALBUM / "server.py"), "--data", str(data), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
@@ -61,8 +61,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
                 assert errors == []
         finally:
             server.terminate()
-            _, told = server.communicate(timeout=60)
-    assert told == ""
+            _, stderr = server.communicate(timeout=60)
+    assert stderr == ""
 
 
 def choose(page: Page, *files: Path) -> None:
@@ -90,7 +90,7 @@ def test_files_are_uploaded_with_their_progress_and_shown_as_pictures(page: Page
     page.set_viewport_size({"width": 1180, "height": 860})
 
 
-def test_a_picture_is_viewed_and_a_video_played(page: Page) -> None:
+def test_the_viewer_shows_a_picture_and_plays_a_video(page: Page) -> None:
     viewer = page.locator("#viewer")
     page.get_by_role("button", name="Dunes.jpg", exact=True).click()
     expect(viewer).to_be_visible()
@@ -103,11 +103,11 @@ def test_a_picture_is_viewed_and_a_video_played(page: Page) -> None:
     expect(viewer).to_be_hidden()
 
 
-def test_what_is_not_accepted_is_told_and_leaves_nothing(page: Page, samples: Path) -> None:
+def test_a_rejected_file_is_reported_and_not_stored(page: Page, samples: Path) -> None:
     choose(page, samples / "notes.txt")
     alert = page.get_by_role("alert")
     expect(alert).to_contain_text("notes.txt: The accepted types are image/*")
-    choose(page, samples / "page.jpg")  # it looks like a picture until its bytes are there
+    choose(page, samples / "page.jpg")  # looks like a picture until the server reads its bytes
     expect(alert).to_contain_text("page.jpg: A file in the request is not accepted.")
     expect(page.locator(".tile")).to_have_count(3)
     for button in reversed(page.get_by_role("button", name="Dismiss").all()):

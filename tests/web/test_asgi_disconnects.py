@@ -1,4 +1,4 @@
-"""Clients that go away: a real server, a real socket that is closed before or after the commit was sent."""
+"""Clients that disconnect from a real server, before or after the commit was sent."""
 
 import asyncio
 import socket
@@ -30,7 +30,7 @@ BODY = b'{"by": 1}'
 
 
 class Meeting:
-    """A handler that has counted meets the test, which closes the client's socket; ``ends`` says what became of it."""
+    """A handler pauses here after counting, and the test closes the client's socket; ``ends`` has the outcome."""
 
     def __init__(self) -> None:
         self.arrived = threading.Event()
@@ -50,7 +50,7 @@ def plain(meeting: Meeting, db: Any) -> Any:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         meeting.watch(current_transaction())
-        meeting.meet()  # the event loop sees nothing of the socket meanwhile
+        meeting.meet()  # blocks the event loop, which cannot notice that the socket closes
         await send_answer(send)
 
     return TransactionMiddleware(app, db)
@@ -69,7 +69,7 @@ def read_first(meeting: Meeting, db: Any) -> Any:
 
 def wait_first(meeting: Meeting, db: Any) -> Any:
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        listening = asyncio.ensure_future(receive())  # as servers of streams do, to hear of the end
+        listening = asyncio.ensure_future(receive())  # as streaming handlers do, to notice a disconnect
         await add_one(current_transaction())
         meeting.watch(current_transaction())
         await asyncio.to_thread(meeting.meet)
@@ -106,18 +106,18 @@ def fastapi_in_thread(meeting: Meeting, db: Any) -> Any:
 
 
 def ask(url: str) -> socket.socket:
-    """A client that has sent its request."""
+    """Open a connection and send a request."""
     client = socket.create_connection((urlsplit(url).hostname, urlsplit(url).port))
     client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY))
     return client
 
 
-@pytest.mark.parametrize("made", [plain, read_first, wait_first, fastapi, fastapi_in_thread])
-def test_a_client_that_goes_before_the_commit_is_sent_leaves_nothing_written(
-    made: Callable[[Meeting, Any], Any],
+@pytest.mark.parametrize("make_app", [plain, read_first, wait_first, fastapi, fastapi_in_thread])
+def test_nothing_is_written_if_the_client_disconnects_before_the_commit_is_sent(
+    make_app: Callable[[Meeting, Any], Any],
 ) -> None:
     meeting = Meeting()
-    with open_counter() as db, serve_asgi(made(meeting, db)) as url:
+    with open_counter() as db, serve_asgi(make_app(meeting, db)) as url:
         client = ask(url)
         assert meeting.arrived.wait(30)
         client.close()
@@ -126,9 +126,9 @@ def test_a_client_that_goes_before_the_commit_is_sent_leaves_nothing_written(
         assert count_of(db) == 0
 
 
-@pytest.mark.parametrize("made", [plain, fastapi_in_thread])
-def test_a_client_that_goes_after_the_commit_was_sent_does_not_undo_it(
-    made: Callable[[Meeting, Any], Any],
+@pytest.mark.parametrize("make_app", [plain, fastapi_in_thread])
+def test_a_client_that_disconnects_after_the_commit_was_sent_does_not_undo_it(
+    make_app: Callable[[Meeting, Any], Any],
 ) -> None:
     committing = Meeting()
 
@@ -140,7 +140,7 @@ def test_a_client_that_goes_after_the_commit_was_sent_does_not_undo_it(
 
     meeting = Meeting()
     meeting.left.set()
-    with open_counter(Slow()) as db, serve_asgi(made(meeting, db)) as url:
+    with open_counter(Slow()) as db, serve_asgi(make_app(meeting, db)) as url:
         client = ask(url)
         assert committing.arrived.wait(30)
         client.close()
@@ -149,23 +149,23 @@ def test_a_client_that_goes_after_the_commit_was_sent_does_not_undo_it(
         assert count_of(db) == 1
 
 
-@pytest.mark.parametrize("made", [plain, read_first, wait_first, fastapi, fastapi_in_thread])
-def test_a_client_that_stays_is_answered(made: Callable[[Meeting, Any], Any]) -> None:
+@pytest.mark.parametrize("make_app", [plain, read_first, wait_first, fastapi, fastapi_in_thread])
+def test_a_client_that_stays_connected_gets_its_response(make_app: Callable[[Meeting, Any], Any]) -> None:
     meeting = Meeting()
     meeting.left.set()
-    with open_counter() as db, serve_asgi(made(meeting, db)) as url, ask(url) as client:
+    with open_counter() as db, serve_asgi(make_app(meeting, db)) as url, ask(url) as client:
         assert client.recv(100).startswith(b"HTTP/1.1 200")
         assert (meeting.ends.get(timeout=30), count_of(db)) == ("committed", 1)
 
 
 @run_awaiting
-async def test_a_client_that_waits_to_send_its_body_is_not_asked_for_it_by_the_commit() -> None:
+async def test_the_commit_does_not_ask_a_client_that_expects_100_continue_for_its_body() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         await send_answer(send)
 
     async def receive() -> Any:
-        raise AssertionError("the body was asked for")
+        raise AssertionError("the commit requested the body")
 
     async def expect_continue(scope: Any, _: Any, send: Any) -> None:
         scope["headers"] = [(b"expect", b"100-continue")]

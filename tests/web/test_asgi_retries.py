@@ -1,4 +1,4 @@
-"""Contention under ASGI: what is run again, what is not, and what a run that is given up can do no more."""
+"""Contention under ASGI: which requests are run again, and what an abandoned run can no longer do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdall.web import TransactionMiddleware, retry_on_contention
 
 
 class Contended:
-    """An application that counts, and that contends with another one in its first ``times`` runs."""
+    """An application that increments a counter; in its first ``times`` runs, another writer changes it first."""
 
     def __init__(self, db: Database, times: int = 1) -> None:
         self.runs = 0
@@ -30,10 +30,10 @@ class Contended:
         await send_answer(send, 200, b"%d" % counter.n)
 
     async def handle(self, scope: Any, receive: Any) -> None:
-        """What it does besides."""
+        """Overridden by applications that do more."""
 
 
-# --- who is run again -------------------------------------------------------------------------------------
+# --- which requests are run again -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
@@ -47,7 +47,7 @@ async def test_a_safe_method_is_run_again(method: str) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 @run_awaiting
-async def test_any_other_is_not_run_again_but_answered_with_a_conflict(method: str) -> None:
+async def test_any_other_method_is_not_run_again_but_answered_with_a_conflict(method: str) -> None:
     with open_counter() as db:
         app = Contended(db)
         call = await Call(method).to(TransactionMiddleware(app, db))
@@ -84,7 +84,7 @@ class Threaded(Contended):
 
 @pytest.mark.parametrize("kind", [Asking, Decorated, Threaded])
 @run_awaiting
-async def test_a_handler_that_says_so_is_run_again(kind: type[Contended]) -> None:
+async def test_a_handler_that_asks_for_it_is_run_again(kind: type[Contended]) -> None:
     with open_counter() as db:
         app = kind(db)
         call = await Call().to(TransactionMiddleware(app, db))
@@ -93,19 +93,19 @@ async def test_a_handler_that_says_so_is_run_again(kind: type[Contended]) -> Non
 
 @pytest.mark.parametrize(("path", "status"), [("/again", 200), ("/once", 409)])
 @run_awaiting
-async def test_the_middleware_can_be_told_by_the_scope(path: str, status: int) -> None:
-    def of_its_own_path(app: Any) -> Any:
+async def test_a_retry_function_decides_by_the_scope(path: str, status: int) -> None:
+    def set_path(app: Any) -> Any:
         return lambda scope, receive, send: app({**scope, "path": path}, receive, send)
 
     with open_counter() as db:
         app = Contended(db)
         middleware = TransactionMiddleware(app, db, retry=lambda scope: scope["path"] == "/again")
-        call = await Call().to(of_its_own_path(middleware))
+        call = await Call().to(set_path(middleware))
         assert (call.status, app.runs) == (status, 2 if status == 200 else 1)
 
 
 @run_awaiting
-async def test_what_one_run_says_is_not_said_for_the_next() -> None:
+async def test_a_run_that_asks_for_a_retry_does_not_ask_for_the_next_run_too() -> None:
     class OnlyOnce(Contended):
         async def handle(self, scope: Any, receive: Any) -> None:
             if self.runs == 1:
@@ -119,67 +119,67 @@ async def test_what_one_run_says_is_not_said_for_the_next() -> None:
 
 @pytest.mark.parametrize("retries", [0, 1, 3])
 @run_awaiting
-async def test_retries_come_to_an_end_and_failure_handlers_hear_of_it_once(retries: int) -> None:
-    told: list[tuple[int, Exception]] = []
+async def test_retries_end_and_failure_handlers_run_once(retries: int) -> None:
+    failures: list[tuple[int, Exception]] = []
 
-    class Told(Contended):
+    class Failing(Contended):
         async def handle(self, scope: Any, receive: Any) -> None:
             run = self.runs
-            current_transaction().after_failure(lambda error: told.append((run, error)))
+            current_transaction().after_failure(lambda error: failures.append((run, error)))
 
     with open_counter() as db:
-        app = Told(db, times=9)
+        app = Failing(db, times=9)
         call = await Call("GET").to(TransactionMiddleware(app, db, retries=retries))
         assert (call.status, app.runs) == (409, retries + 1)
-    ((run, error),) = told
+    ((run, error),) = failures
     assert run == retries + 1
     assert isinstance(error, TransactionFailedError)
     assert error.attempts == retries + 1
 
 
 @run_awaiting
-async def test_a_failure_handler_hears_of_the_end_when_nothing_may_be_run_again() -> None:
-    told: list[Exception] = []
+async def test_failure_handlers_run_if_the_request_is_not_run_again() -> None:
+    failures: list[Exception] = []
 
-    class Told(Contended):
+    class Failing(Contended):
         async def handle(self, scope: Any, receive: Any) -> None:
-            current_transaction().after_failure(told.append)
+            current_transaction().after_failure(failures.append)
 
     with open_counter() as db:
-        await Call().to(TransactionMiddleware(Told(db), db))
-    (error,) = told
+        await Call().to(TransactionMiddleware(Failing(db), db))
+    (error,) = failures
     assert isinstance(error, TransactionFailedError)
     assert error.attempts == 1
 
 
-# --- errors that say that another attempt can help ----------------------------------------------------------
+# --- retryable errors ---------------------------------------------------------------------------------------
 
 
-class Passing(Exception):
+class TransientError(Exception):
     retryable = True
 
 
 @pytest.mark.parametrize(("method", "runs"), [("GET", 3), ("POST", 1)])
 @run_awaiting
-async def test_a_passing_error_of_the_application_is_run_again_by_the_same_rule_and_raised_as_it_is(
+async def test_a_retryable_error_of_the_application_is_retried_by_the_same_rule_and_raised_unchanged(
     method: str, runs: int
 ) -> None:
-    raised: list[Passing] = []
+    raised: list[TransientError] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        raised.append(Passing())
+        raised.append(TransientError())
         raise raised[-1]
 
     with open_counter() as db:
         call = Call(method)
-        with pytest.raises(Passing) as caught:
+        with pytest.raises(TransientError) as caught:
             await call.to(TransactionMiddleware(app, db, retries=2))
     assert caught.value is raised[-1]
     assert (len(raised), call.sent) == (runs, [])
 
 
 @run_awaiting
-async def test_contention_that_is_seen_while_reading_is_answered_like_any_other() -> None:
+async def test_contention_found_while_reading_is_answered_like_any_other() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         tx = current_transaction()
         await tx.get(Counter, "new")
@@ -204,7 +204,7 @@ async def read_all(receive: Any) -> bytes:
 
 
 class Reading(Asking):
-    """An application that reads its body: all of it in each run but the first, which reads ``first`` messages."""
+    """An application that reads its whole body in each run, except that the first run reads ``first`` messages."""
 
     bodies: list[bytes]
     first: int | None = None
@@ -219,7 +219,7 @@ class Reading(Asking):
 
 
 @run_awaiting
-async def test_the_body_is_read_again() -> None:
+async def test_each_run_can_read_the_whole_body() -> None:
     with open_counter() as db:
         app = Reading(db, times=2)
         call = await Call(chunks=[b"one ", b"two ", b"three"]).to(TransactionMiddleware(app, db))
@@ -228,7 +228,7 @@ async def test_the_body_is_read_again() -> None:
 
 @pytest.mark.parametrize("first", [0, 1, 2])
 @run_awaiting
-async def test_a_body_that_was_read_in_part_is_read_from_its_beginning(first: int) -> None:
+async def test_after_a_partial_read_the_next_run_reads_the_body_from_its_beginning(first: int) -> None:
     with open_counter() as db:
         app = Reading(db)
         app.first = first
@@ -239,7 +239,7 @@ async def test_a_body_that_was_read_in_part_is_read_from_its_beginning(first: in
 
 @pytest.mark.parametrize(("size", "status", "runs"), [(10, 200, 2), (11, 409, 1)])
 @run_awaiting
-async def test_a_body_over_the_limit_is_not_kept_so_its_request_is_not_run_again(
+async def test_a_request_whose_body_exceeds_the_limit_is_not_run_again(
     size: int, status: int, runs: int
 ) -> None:
     with open_counter() as db:
@@ -251,7 +251,7 @@ async def test_a_body_over_the_limit_is_not_kept_so_its_request_is_not_run_again
 
 
 @run_awaiting
-async def test_a_large_body_is_handed_on_whole() -> None:
+async def test_the_application_receives_the_whole_of_a_large_body() -> None:
     with open_counter() as db:
         app = Reading(db, times=0)
         await Call(chunks=[b"x" * 700] * 3).to(TransactionMiddleware(app, db, max_body=1000))
@@ -259,7 +259,7 @@ async def test_a_large_body_is_handed_on_whole() -> None:
 
 
 @run_awaiting
-async def test_a_body_that_is_read_after_the_response_has_begun_is_read_all_the_same() -> None:
+async def test_the_body_can_be_read_after_the_response_has_begun() -> None:
     bodies: list[bytes] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -278,7 +278,7 @@ async def test_a_body_that_is_read_after_the_response_has_begun_is_read_all_the_
 
 
 @run_awaiting
-async def test_a_run_that_changes_a_message_changes_nothing_for_the_next() -> None:
+async def test_a_run_that_changes_a_message_does_not_affect_the_next_run() -> None:
     class Changing(Asking):
         async def handle(self, scope: Any, receive: Any) -> None:
             retry_on_contention()
@@ -292,11 +292,11 @@ async def test_a_run_that_changes_a_message_changes_nothing_for_the_next() -> No
         assert (call.status, app.runs) == (200, 3)
 
 
-# --- runs that are given up -------------------------------------------------------------------------------
+# --- abandoned runs ---------------------------------------------------------------------------------------
 
 
 @run_awaiting
-async def test_a_run_that_is_given_up_is_cancelled_and_over_before_the_next_begins() -> None:
+async def test_an_abandoned_run_is_cancelled_and_ends_before_the_next_begins() -> None:
     events: list[str] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -320,7 +320,7 @@ async def test_a_run_that_is_given_up_is_cancelled_and_over_before_the_next_begi
 
 
 @run_awaiting
-async def test_a_run_that_does_not_heed_its_end_can_neither_send_nor_receive() -> None:
+async def test_an_abandoned_run_that_ignores_its_cancellation_can_neither_send_nor_receive() -> None:
     refused: list[object] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -344,7 +344,7 @@ async def test_a_run_that_does_not_heed_its_end_can_neither_send_nor_receive() -
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @run_awaiting
-async def test_an_error_in_cleaning_up_is_raised(method: str) -> None:
+async def test_an_error_while_an_abandoned_run_cleans_up_is_raised(method: str) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         bump(db)
@@ -361,10 +361,10 @@ async def test_an_error_in_cleaning_up_is_raised(method: str) -> None:
 
 
 @run_awaiting
-async def test_what_frameworks_note_in_the_scope_is_not_found_by_the_next_run_but_by_those_around() -> None:
+async def test_changes_to_the_scope_are_visible_to_outer_middleware_but_not_to_the_next_run() -> None:
     found: list[Any] = []
 
-    class Noting(Contended):
+    class ScopeChanging(Contended):
         async def handle(self, scope: Any, receive: Any) -> None:
             found.append((scope.get("route"), dict(scope["state"])))
             scope["route"] = f"route {self.runs}"
@@ -373,7 +373,7 @@ async def test_what_frameworks_note_in_the_scope_is_not_found_by_the_next_run_bu
     with open_counter() as db:
         state = {"given": True}
         call = Call("GET", scope={"state": state})
-        await call.to(TransactionMiddleware(Noting(db), db))
+        await call.to(TransactionMiddleware(ScopeChanging(db), db))
     assert found == [(None, {"given": True}), (None, {"given": True})]
     assert call.scope["route"] == "route 2"
     assert call.scope["state"] is state
@@ -381,11 +381,11 @@ async def test_what_frameworks_note_in_the_scope_is_not_found_by_the_next_run_bu
     assert not any(name.startswith("holdall") for name in call.scope)
 
 
-# --- what a middleware can be told --------------------------------------------------------------------------
+# --- nesting and options ------------------------------------------------------------------------------------
 
 
 @run_awaiting
-async def test_a_middleware_inside_of_another_joins_its_transaction() -> None:
+async def test_a_middleware_inside_another_joins_its_transaction() -> None:
     with open_counter() as db:
         app = Contended(db)
         inner = TransactionMiddleware(app, db.aio, retries=0)
@@ -414,15 +414,13 @@ async def test_two_middlewares_of_different_databases_are_refused() -> None:
         ({"db": "memory:"}, ConfigurationError),
     ],
 )
-def test_options_that_mean_nothing_are_refused_at_once(
-    options: dict[str, Any], error: type[Exception]
-) -> None:
+def test_invalid_options_are_rejected_at_once(options: dict[str, Any], error: type[Exception]) -> None:
     with open_counter() as db, pytest.raises(error):
         TransactionMiddleware(**{"app": Contended(db), "db": db, **options})
 
 
 @run_awaiting
-async def test_a_retry_function_that_says_neither_yes_nor_no_is_refused_before_the_request_runs() -> None:
+async def test_a_retry_function_that_does_not_return_a_bool_is_rejected_before_the_request_runs() -> None:
     async def always(scope: Any) -> bool:
         return True
 
@@ -434,14 +432,14 @@ async def test_a_retry_function_that_says_neither_yes_nor_no_is_refused_before_t
 
 
 @run_awaiting
-async def test_a_handler_may_say_that_it_can_be_repeated_where_nothing_repeats_it() -> None:
+async def test_retry_on_contention_has_no_effect_outside_a_request() -> None:
     retry_on_contention()
     assert await Decorated.retry_awaiting(7) == 7
     assert Threaded.retry_blocking(7) == 7
 
 
 @run_awaiting
-async def test_a_store_in_a_file_is_as_good_as_one_in_memory(tmp_path: Any) -> None:
+async def test_a_request_on_a_store_in_a_file_is_run_again(tmp_path: Any) -> None:
     async with AsyncDatabase(f"embedded:{tmp_path / 'a.db'}", durability="normal") as db:
         db.sync.run(lambda tx: tx.create(Counter, name="c"))
         app = Contended(db.sync)

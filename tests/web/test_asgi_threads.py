@@ -1,4 +1,4 @@
-"""One transaction in two colours: code on the event loop and code in threads, in one request."""
+"""One request whose code runs on the event loop and in threads shares one transaction, async and sync."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdall.errors import NoTransactionError
 from holdall.web import TransactionMiddleware
 
 
-def in_main_thread() -> bool:
+def is_in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
 
 
@@ -23,7 +23,7 @@ async def test_both_colours_are_one_transaction() -> None:
     def in_thread() -> None:
         tx = current_transaction(Transaction)
         assert tx is current_transaction()
-        assert tx.get_one(Counter, "c").n == 1  # what the event loop did to it
+        assert tx.get_one(Counter, "c").n == 1  # the event loop's change
         tx.get_one(Counter, "c").n += 1
         tx.create(Counter, name="from a thread")
 
@@ -40,7 +40,7 @@ async def test_both_colours_are_one_transaction() -> None:
 
 
 @run_awaiting
-async def test_a_thread_whose_request_meets_contention_reads_again() -> None:
+async def test_a_thread_of_a_retried_request_reads_again() -> None:
     runs: list[int] = []
 
     def in_thread() -> int:
@@ -60,7 +60,7 @@ async def test_a_thread_whose_request_meets_contention_reads_again() -> None:
 
 
 @run_awaiting
-async def test_each_place_is_given_its_own_colour_only() -> None:
+async def test_the_loop_gets_only_the_async_transaction_and_a_thread_only_the_sync_one() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         with pytest.raises(NoTransactionError, match="not of type Transaction"):
             current_transaction(Transaction)
@@ -73,7 +73,7 @@ async def test_each_place_is_given_its_own_colour_only() -> None:
 
 
 @run_awaiting
-async def test_a_loop_of_its_own_in_a_thread_is_no_place_for_the_requests_loop() -> None:
+async def test_another_event_loop_in_a_thread_gets_the_sync_transaction() -> None:
     async def on_another_loop() -> Any:
         return current_transaction()
 
@@ -86,21 +86,21 @@ async def test_a_loop_of_its_own_in_a_thread_is_no_place_for_the_requests_loop()
 
 
 @run_awaiting
-async def test_handlers_given_in_a_thread_run_in_a_thread_and_those_of_the_loop_on_it() -> None:
+async def test_handlers_registered_in_a_thread_run_in_a_thread_and_those_of_the_loop_on_the_loop() -> None:
     seen: dict[str, bool] = {}
 
     async def note_thread() -> None:
-        seen["awaiting, from a thread"] = in_main_thread()
+        seen["awaiting, from a thread"] = is_in_main_thread()
 
     def in_thread() -> None:
         tx = current_transaction()
         tx.get_one(Counter, "c").n += 1
-        tx.after_commit(lambda name: seen.update({name: in_main_thread()}), "from a thread")
+        tx.after_commit(lambda name: seen.update({name: is_in_main_thread()}), "from a thread")
         tx.after_commit(note_thread)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await asyncio.to_thread(in_thread)
-        current_transaction().after_commit(lambda: seen.update({"from the loop": in_main_thread()}))
+        current_transaction().after_commit(lambda: seen.update({"from the loop": is_in_main_thread()}))
         await send_answer(send)
 
     with open_counter() as db:
@@ -109,12 +109,12 @@ async def test_handlers_given_in_a_thread_run_in_a_thread_and_those_of_the_loop_
 
 
 @run_awaiting
-async def test_failure_handlers_given_in_a_thread_run_in_a_thread() -> None:
+async def test_failure_handlers_registered_in_a_thread_run_in_a_thread() -> None:
     seen: list[tuple[bool, str]] = []
 
     def in_thread() -> None:
         current_transaction().after_failure(
-            lambda error: seen.append((in_main_thread(), type(error).__name__))
+            lambda error: seen.append((is_in_main_thread(), type(error).__name__))
         )
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -130,13 +130,13 @@ async def test_failure_handlers_given_in_a_thread_run_in_a_thread() -> None:
 
 
 class Checked(Model):
-    """Its hook reads, as hooks of blocking applications do."""
+    """A model with a sync hook that reads."""
 
     name: Key[str]
     n: int = 0
 
     def before_commit(self, tx: Transaction) -> None:
-        assert not in_main_thread()
+        assert not is_in_main_thread()
         assert current_transaction(Transaction) is tx
         self.n = tx.get_one(Counter, "c").n
 
@@ -146,7 +146,7 @@ class AwaitingChecked(Model):
     n: int = 0
 
     async def before_commit(self, tx: AsyncTransaction) -> None:
-        assert in_main_thread()
+        assert is_in_main_thread()
         assert current_transaction(AsyncTransaction) is tx
         self.n = (await tx.get_one(Counter, "c")).n
 
@@ -156,11 +156,11 @@ class Recording(Model):
     seen: str = ""
 
     def before_commit(self, tx: Any) -> None:
-        self.seen = f"{in_main_thread()} {isinstance(tx, AsyncTransaction)}"
+        self.seen = f"{is_in_main_thread()} {isinstance(tx, AsyncTransaction)}"
 
 
 @run_awaiting
-async def test_hooks_get_the_transaction_in_the_colour_they_are_written_in() -> None:
+async def test_sync_hooks_get_the_sync_transaction_and_async_hooks_the_async_one() -> None:
     def in_thread() -> None:
         current_transaction().create(Checked, name="x")
         current_transaction().create(AwaitingChecked, name="x")
@@ -176,7 +176,7 @@ async def test_hooks_get_the_transaction_in_the_colour_they_are_written_in() -> 
 
 
 @run_awaiting
-async def test_where_no_thread_took_part_hooks_run_on_the_event_loop() -> None:
+async def test_hooks_run_on_the_event_loop_if_no_thread_used_the_transaction() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         current_transaction().create(Recording, name="x")
         await send_answer(send)

@@ -1,4 +1,4 @@
-"""A request's transaction under ASGI: when it commits, when it is given up, and what the client is told."""
+"""A request's transaction under ASGI: when it commits, when it is abandoned, and how the client is answered."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Person(Model):
     mail: str | None = field(default=None, unique=True)
 
 
-# --- committed --------------------------------------------------------------------------------------------
+# --- commits ----------------------------------------------------------------------------------------------
 
 
 @run_awaiting
-async def test_the_commit_is_done_before_the_first_byte_goes_out() -> None:
+async def test_the_transaction_commits_before_the_first_byte_is_sent() -> None:
     stored: list[int] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -60,7 +60,7 @@ async def test_a_response_below_400_commits(status: int) -> None:
 
 
 @run_awaiting
-async def test_a_database_of_either_colour_will_do() -> None:
+async def test_the_middleware_takes_a_sync_or_an_async_database() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction(AsyncTransaction))
         await send_answer(send)
@@ -72,7 +72,7 @@ async def test_a_database_of_either_colour_will_do() -> None:
 
 
 @run_awaiting
-async def test_a_request_that_does_not_use_its_transaction_asks_nothing_of_the_store() -> None:
+async def test_a_request_that_does_not_use_its_transaction_sends_nothing_to_the_store() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         current_transaction()
         await send_answer(send)
@@ -86,7 +86,7 @@ async def test_a_request_that_does_not_use_its_transaction_asks_nothing_of_the_s
 
 @pytest.mark.parametrize("kind", ["websocket", "lifespan"])
 @run_awaiting
-async def test_what_is_no_http_request_is_left_alone(kind: str) -> None:
+async def test_scopes_other_than_http_are_passed_through_unchanged(kind: str) -> None:
     seen: list[Any] = []
 
     async def app(*given: Any) -> None:
@@ -104,38 +104,38 @@ async def test_what_is_no_http_request_is_left_alone(kind: str) -> None:
     assert scope == {"type": kind}
 
 
-# --- given up ---------------------------------------------------------------------------------------------
+# --- abandoned transactions -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [400, 404, 409, 422, 500, 503])
 @run_awaiting
-async def test_an_error_response_gives_the_transaction_up_and_is_sent_as_it_is(status: int) -> None:
-    told: list[Exception] = []
+async def test_an_error_response_abandons_the_transaction_and_is_sent_unchanged(status: int) -> None:
+    failures: list[Exception] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         tx = current_transaction()
         await add_one(tx)
         tx.after_commit(pytest.fail)
-        tx.after_failure(told.append)
+        tx.after_failure(failures.append)
         await send_answer(send, status, b"so ", b"sorry")
 
     with open_counter() as db:
         call = await Call("GET").to(TransactionMiddleware(app, db))
         assert (call.status, call.body, count_of(db)) == (status, b"so sorry", 0)
-    (error,) = told
+    (error,) = failures
     assert isinstance(error, RequestAbandoned)
     assert error.status == status
 
 
 @run_awaiting
-async def test_an_exception_gives_the_transaction_up_and_is_raised_as_it_is() -> None:
+async def test_an_exception_abandons_the_transaction_and_is_raised_unchanged() -> None:
     problem = ValueError("broken")
-    told: list[Exception] = []
+    failures: list[Exception] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         tx = current_transaction()
         await add_one(tx)
-        tx.after_failure(told.append)
+        tx.after_failure(failures.append)
         await send({"type": "http.response.start", "status": 200, "headers": []})
         raise problem
 
@@ -144,31 +144,33 @@ async def test_an_exception_gives_the_transaction_up_and_is_raised_as_it_is() ->
         with pytest.raises(ValueError, match="broken") as caught:
             await call.to(TransactionMiddleware(app, db))
         assert caught.value is problem
-        assert told == [problem]
-        assert call.sent == []  # so the server can still say 500
+        assert failures == [problem]
+        assert call.sent == []  # so the server can still respond with 500
         assert count_of(db) == 0
 
 
 @pytest.mark.parametrize("begun", [False, True])
 @run_awaiting
 async def test_without_a_response_nothing_is_committed(begun: bool) -> None:
-    told: list[Exception] = []
+    failures: list[Exception] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
-        current_transaction().after_failure(told.append)
+        current_transaction().after_failure(failures.append)
         if begun:
             await send({"type": "http.response.start", "status": 200, "headers": []})
 
     with open_counter() as db:
         call = await Call().to(TransactionMiddleware(app, db))
         assert count_of(db) == 0
-    assert call.sent == []  # not even the status, which is a lie; the server sees that there is no response
-    assert isinstance(told[0], RequestAbandoned)
+    assert (
+        call.sent == []
+    )  # not even the status, which would be wrong; the server sees that there is no response
+    assert isinstance(failures[0], RequestAbandoned)
 
 
 @run_awaiting
-async def test_a_client_that_has_gone_gets_nothing_and_nothing_is_committed() -> None:
+async def test_nothing_is_sent_or_committed_after_the_client_disconnects() -> None:
     ended: list[str] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -200,7 +202,7 @@ async def test_a_cancelled_request_ends_its_application_and_commits_nothing() ->
         try:
             await asyncio.Event().wait()
         finally:
-            await current_transaction().get(Counter, "c")  # its transaction ends after it
+            await current_transaction().get(Counter, "c")  # the transaction ends after the application
             ended.append("cleaned up")
 
     with open_counter() as db:
@@ -243,20 +245,20 @@ async def test_a_request_cancelled_while_it_commits_is_committed_and_sends_nothi
         assert (call.sent, ended, count_of(db)) == ([], ["cleaned up"], 1)
 
 
-# --- streams and what comes after ---------------------------------------------------------------------------
+# --- streams and work after the response --------------------------------------------------------------------
 
 
 @run_awaiting
-async def test_a_stream_goes_on_after_the_commit_without_the_transaction() -> None:
-    gone_out: list[bytes] = []
+async def test_a_stream_continues_after_the_commit_without_the_transaction() -> None:
+    sent: list[bytes] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         tx = current_transaction()
         await add_one(tx)
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        assert (gone_out, count_of(db)) == ([], 0)
+        assert (sent, count_of(db)) == ([], 0)
         await send({"type": "http.response.body", "body": b"one", "more_body": True})
-        assert (gone_out, count_of(db)) == ([b"", b"one"], 1)
+        assert (sent, count_of(db)) == ([b"", b"one"], 1)
         with pytest.raises(TransactionClosedError):
             await tx.get(Counter, "c")
         with pytest.raises(NoTransactionError, match="has ended"):
@@ -264,16 +266,16 @@ async def test_a_stream_goes_on_after_the_commit_without_the_transaction() -> No
         async with db.aio.transaction() as another:
             await add_one(another)
         await send({"type": "http.response.body", "body": b"two"})
-        assert gone_out == [b"", b"one", b"two"]
+        assert sent == [b"", b"one", b"two"]
 
     with open_counter() as db:
-        call = Call(watch=lambda message: gone_out.append(message.get("body", b"")))
+        call = Call(watch=lambda message: sent.append(message.get("body", b"")))
         await call.to(TransactionMiddleware(app, db))
         assert (call.body, count_of(db)) == (b"onetwo", 2)
 
 
 @run_awaiting
-async def test_a_stream_that_breaks_off_is_committed_all_the_same() -> None:
+async def test_a_stream_that_fails_after_its_first_chunk_is_still_committed() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -316,7 +318,7 @@ async def test_messages_of_several_tasks_keep_their_order() -> None:
 
 
 @run_awaiting
-async def test_what_is_said_before_the_response_is_held_back_with_it() -> None:
+async def test_messages_before_the_response_are_held_back_until_the_commit() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         await send({"type": "http.response.early_hint", "links": []})
@@ -334,18 +336,18 @@ async def test_what_is_said_before_the_response_is_held_back_with_it() -> None:
     assert stored == [1, 1, 1]
 
 
-# --- commits that fail ------------------------------------------------------------------------------------
+# --- failed commits ---------------------------------------------------------------------------------------
 
 
 @run_awaiting
-async def test_a_handler_that_fails_after_the_commit_does_not_change_the_answer() -> None:
+async def test_an_after_commit_handler_that_fails_does_not_change_the_response() -> None:
     runs: list[int] = []
 
-    class Passing(Exception):
+    class TransientError(Exception):
         retryable = True
 
     def fail() -> None:
-        raise Passing
+        raise TransientError
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         runs.append(1)
@@ -358,12 +360,12 @@ async def test_a_handler_that_fails_after_the_commit_does_not_change_the_answer(
         call = Call("GET")
         with pytest.raises(AfterCommitError) as caught:
             await call.to(TransactionMiddleware(app, db))
-        assert isinstance(caught.value.__cause__, Passing)
+        assert isinstance(caught.value.__cause__, TransientError)
         assert (call.status, call.body, count_of(db), runs) == (200, b"done", 1, [1])
 
 
 @run_awaiting
-async def test_a_commit_of_which_nobody_knows_is_raised_and_never_run_again() -> None:
+async def test_a_commit_with_an_unknown_outcome_raises_an_error_and_is_never_run_again() -> None:
     runs: list[int] = []
     store = FaultyBackend(EmbeddedBackend(None))
 
@@ -384,7 +386,7 @@ async def create_again(tx: Any) -> None:
     tx.create(Counter, name="c")
 
 
-async def guess_wrong(tx: Any) -> None:
+async def expect_a_stale_value(tx: Any) -> None:
     tx.update(Counter, {"name": "c", "n": 7}, {"n": 8})
 
 
@@ -392,14 +394,16 @@ async def take_the_mail(tx: Any) -> None:
     tx.create(Person, name="bo", mail="ada@x")
 
 
-async def all_of_it(tx: Any) -> None:
+async def create_again_and_take_the_mail(tx: Any) -> None:
     await create_again(tx)
     await take_the_mail(tx)
 
 
-@pytest.mark.parametrize("body", [create_again, guess_wrong, take_the_mail, all_of_it])
+@pytest.mark.parametrize(
+    "body", [create_again, expect_a_stale_value, take_the_mail, create_again_and_take_the_mail]
+)
 @run_awaiting
-async def test_what_does_not_go_with_what_is_stored_is_a_conflict_and_not_worth_another_try(
+async def test_a_refused_condition_is_answered_with_a_conflict_and_not_run_again(
     body: Any,
 ) -> None:
     runs: list[int] = []
@@ -419,7 +423,7 @@ async def test_what_does_not_go_with_what_is_stored_is_a_conflict_and_not_worth_
 
 
 @run_awaiting
-async def test_a_store_that_stays_busy_is_told_as_such() -> None:
+async def test_a_store_that_keeps_throttling_is_answered_with_503() -> None:
     store = FaultyBackend(EmbeddedBackend(None))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -464,7 +468,9 @@ async def test_any_other_error_of_the_commit_is_raised() -> None:
     ids=lambda error: type(error).__name__,
 )
 @run_awaiting
-async def test_an_error_of_a_transaction_inside_is_the_applications_own(error: Exception) -> None:
+async def test_an_error_that_the_application_raises_itself_is_not_taken_for_one_of_the_request(
+    error: Exception,
+) -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await add_one(current_transaction())
         raise error
@@ -478,11 +484,11 @@ async def test_an_error_of_a_transaction_inside_is_the_applications_own(error: E
         assert (call.sent, count_of(db)) == ([], 0)
 
 
-# --- inner and outer --------------------------------------------------------------------------------------
+# --- nested and concurrent transactions -------------------------------------------------------------------
 
 
 @run_awaiting
-async def test_a_run_inside_of_a_request_is_a_transaction_of_its_own() -> None:
+async def test_a_transaction_inside_a_request_is_separate() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         outer = current_transaction()
         bump(db)
@@ -498,7 +504,7 @@ async def test_a_run_inside_of_a_request_is_a_transaction_of_its_own() -> None:
 
 
 @run_awaiting
-async def test_each_of_many_requests_at_once_has_a_transaction_of_its_own() -> None:
+async def test_each_of_many_concurrent_requests_has_its_own_transaction() -> None:
     together = asyncio.Barrier(30)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:

@@ -22,7 +22,7 @@ ORDERS = "/archive/console_rig:Order"
 
 
 class Untimed(Model, name="ConsoleUntimed", archive=Archive()):
-    """A program chooses which of them are archived."""
+    """A model without a timestamp: the program chooses which items to archive."""
 
     id: Key[str]
 
@@ -45,7 +45,7 @@ def visitor(db: Database) -> Visitor:
 
 
 def measure(visitor: Visitor, address: str) -> str:
-    """The page after its measurement has ended."""
+    """Load a page until its measurement has ended; return it."""
     for _ in range(100):
         page = visitor.get(address).text
         if "data-reload" not in page:
@@ -60,7 +60,7 @@ def test_models_with_an_archive_are_listed(visitor: Visitor, db: Database) -> No
     assert "No model has an archive" in open_visitor(db, models=[]).get("/archive").text
 
 
-def test_nothing_is_read_unless_a_person_asks(visitor: Visitor) -> None:
+def test_nothing_is_measured_until_the_visitor_asks(visitor: Visitor) -> None:
     page = visitor.get(ORDERS).text
     assert "Nothing is measured yet" in page
     assert '<svg class="plot"' not in page
@@ -85,23 +85,23 @@ def test_a_dry_run_shows_what_stays_and_changes_nothing(db: Database) -> None:
     assert db.archive.report(Order) == before
 
 
-def test_a_run_that_cannot_be_is_explained(visitor: Visitor) -> None:
+def test_the_page_explains_why_a_dry_run_is_not_possible(visitor: Visitor) -> None:
     page = measure(visitor, f"/archive/{Untimed.__module__}:Untimed?show=dry-run")
     assert "does not declare a timestamp" in page
 
 
-def test_a_measurement_is_kept_until_a_person_wants_another(visitor: Visitor, db: Database) -> None:
+def test_a_measurement_is_kept_until_the_visitor_asks_for_another(visitor: Visitor, db: Database) -> None:
     first = measure(visitor, f"{ORDERS}?show=holdings")
     db.create(Order, customer="new", number=1, product="tea", placed_at=datetime.now(UTC))
     assert "Measure again" in first
     count = db.archive.report(Order).hot_items
     assert f"<b>{count}</b> hot" not in measure(visitor, f"{ORDERS}?show=holdings")
     reply = visitor.get(f"{ORDERS}?show=holdings&again=1")
-    assert reply.headers["location"].endswith("?show=holdings"), "so that reloading does not measure again"
+    assert reply.headers["location"].endswith("?show=holdings"), "reloading would measure again"
     assert f"<b>{count}</b> hot" in measure(visitor, f"{ORDERS}?show=holdings")
 
 
-def test_the_archive_needs_a_session_and_a_model_that_has_one(db: Database) -> None:
+def test_the_archive_pages_need_a_session_and_a_model_with_an_archive(db: Database) -> None:
     for path in ("/archive", f"{ORDERS}?show=dry-run"):
         assert make_visitor(db).get(path).headers["location"] == "/console/sign-in"
     visitor = open_visitor(db)
@@ -124,7 +124,9 @@ def test_bars_stay_inside_the_picture(numbers: dict[str, int]) -> None:
 
 
 @given(some.floats(0, 1e9), some.floats(-1e9, 1e9))
-def test_the_line_stays_inside_the_picture_and_crosses_zero_when_it_pays(once: float, monthly: float) -> None:
+def test_the_line_stays_inside_the_picture_and_breaks_even_when_the_archive_pays_off(
+    once: float, monthly: float
+) -> None:
     line = place_line(once, monthly)
     points = [tuple(map(float, each.split(","))) for each in line.points.split()]
     assert len(points) == 37

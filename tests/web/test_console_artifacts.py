@@ -1,4 +1,4 @@
-"""The console's pages of artifacts: what they show, and how the split of an alias is moved and rolled back."""
+"""The console's pages of artifacts: what they show, and how a visitor changes the split of an alias."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def visitor(db: Database) -> Visitor:
     return open_visitor(db, read_only=False)
 
 
-def shares(db: Database, alias: str = "live") -> dict[str, float]:
-    """What the alias serves."""
+def read_shares(db: Database, alias: str = "live") -> dict[str, float]:
+    """The share of each version that an alias serves."""
     return db.artifacts.alias(NAME, alias).shares
 
 
-def test_without_artifacts_the_page_says_so() -> None:
+def test_a_database_without_artifacts_has_an_empty_page() -> None:
     with Database("memory:") as db:
         assert "No artifacts" in open_visitor(db).get("/artifacts").text
 
@@ -113,11 +113,11 @@ def test_an_alias_shows_its_history_and_its_rollout(visitor: Visitor) -> None:
     assert "until approved" in page
 
 
-def test_a_deleted_alias_shows_its_history_and_comes_back(visitor: Visitor, db: Database) -> None:
+def test_a_deleted_alias_shows_its_history_and_can_be_restored(visitor: Visitor, db: Database) -> None:
     db.artifacts.delete_alias(NAME, "live")
     assert "the alias was deleted" in visitor.get(LIVE).text
     assert visitor.post(BACK).status_code == 303
-    assert shares(db) == {"2": 0.9, "3": 0.1}
+    assert read_shares(db) == {"2": 0.9, "3": 0.1}
 
 
 def test_a_split_is_moved_after_a_confirmation(visitor: Visitor, db: Database) -> None:
@@ -126,14 +126,14 @@ def test_a_split_is_moved_after_a_confirmation(visitor: Visitor, db: Database) -
     assert 'aria-label="Then: 2 25%, 3 75%"' in page
     form = {"weight-2": "1", "weight-3": "3"}
     assert visitor.post(MOVE, form, csrf="x").status_code == 403
-    assert shares(db) == {"2": 0.9, "3": 0.1}
+    assert read_shares(db) == {"2": 0.9, "3": 0.1}
     assert visitor.post(MOVE, {**form, "reason": "better"}).status_code == 303
-    assert shares(db) == {"2": 0.25, "3": 0.75}
+    assert read_shares(db) == {"2": 0.25, "3": 0.75}
     change = db.artifacts.alias_history(NAME, "live")[0]
     assert (change.by, change.reason) == ("console", "better")
 
 
-def test_a_move_that_ends_a_rollout_says_so(visitor: Visitor) -> None:
+def test_the_confirmation_of_a_move_warns_that_it_ends_a_rollout(visitor: Visitor) -> None:
     page = visitor.get(f"/artifacts/alias/move?name={NAME}&alias=next&weight-1=1").text
     assert "It ends the rollout in progress." in page
     assert "It ends the rollout" not in visitor.get(f"{MOVE}&weight-1=1").text
@@ -148,15 +148,15 @@ def test_nothing_moves_if_the_alias_has_changed_since_the_page_was_shown(
         reply = visitor.post(address, {**form, "revision": seen})
         assert reply.status_code == 409
         assert "it has changed since you read it" in reply.text
-    assert shares(db) == {"3": 1.0}
+    assert read_shares(db) == {"3": 1.0}
 
 
 def test_one_click_rolls_back(visitor: Visitor, db: Database) -> None:
     assert visitor.post(BACK, csrf="x").status_code == 403
     assert visitor.post(BACK).status_code == 303
-    assert shares(db) == {"1": 1.0}
+    assert read_shares(db) == {"1": 1.0}
     assert visitor.post(BACK, {"to": "2"}).status_code == 303
-    assert shares(db) == {"2": 0.9, "3": 0.1}
+    assert read_shares(db) == {"2": 0.9, "3": 0.1}
     assert visitor.post(BACK, {"to": "99"}).status_code == 422
 
 
@@ -174,11 +174,13 @@ def test_one_click_rolls_back(visitor: Visitor, db: Database) -> None:
         ({"weight-": "1"}, 404),
     ],
 )
-def test_a_wrong_split_is_refused(visitor: Visitor, db: Database, form: dict[str, str], status: int) -> None:
+def test_an_invalid_split_is_rejected(
+    visitor: Visitor, db: Database, form: dict[str, str], status: int
+) -> None:
     query = "".join(f"&{key}={value}" for key, value in form.items())
     assert visitor.get(f"{MOVE}{query}").status_code in (status, 422)
     assert visitor.post(MOVE, form).status_code in (status, 422)
-    assert shares(db) == {"2": 0.9, "3": 0.1}
+    assert read_shares(db) == {"2": 0.9, "3": 0.1}
 
 
 def test_a_protected_alias_is_not_changed(visitor: Visitor, db: Database) -> None:
@@ -186,7 +188,7 @@ def test_a_protected_alias_is_not_changed(visitor: Visitor, db: Database) -> Non
     assert "A protected alias cannot be changed here." in page
     assert "alias/move" not in page
     assert visitor.post(f"/artifacts/alias/move?name={NAME}&alias=kept", {"weight-2": "1"}).status_code == 403
-    assert shares(db, "kept") == {"1": 1.0}
+    assert read_shares(db, "kept") == {"1": 1.0}
 
 
 def test_a_read_only_console_moves_nothing(db: Database) -> None:
@@ -201,7 +203,7 @@ def test_a_read_only_console_moves_nothing(db: Database) -> None:
     ):
         assert reply.status_code == 403
         assert "This console is read-only" in reply.text
-    assert shares(db) == {"2": 0.9, "3": 0.1}
+    assert read_shares(db) == {"2": 0.9, "3": 0.1}
 
 
 def test_artifacts_need_a_session(db: Database) -> None:
@@ -223,7 +225,7 @@ def test_artifacts_need_a_session(db: Database) -> None:
         (f"/artifacts/alias/move?name={NAME}&alias=none&weight-1=1", 404),
     ],
 )
-def test_a_wrong_address_is_refused(visitor: Visitor, path: str, status: int) -> None:
+def test_an_invalid_address_is_rejected(visitor: Visitor, path: str, status: int) -> None:
     assert visitor.get(path).status_code == status
 
 
@@ -247,7 +249,7 @@ def test_shares_and_durations_are_short() -> None:
 
 
 def steer(visitor: Visitor, move: str, alias: str = "next", **form: str) -> int:
-    """Open the page that asks, and send its form; return the status."""
+    """Open the confirmation page of a move, and send its form; return the status."""
     address = f"/artifacts/rollout/{move}?name={NAME}&alias={alias}"
     page = visitor.get(address).text
     hidden = dict(re.findall(r'type="hidden" name="(id|revision)" value="([^"]*)"', page))
@@ -263,12 +265,12 @@ def test_a_rollout_is_paused_resumed_advanced_and_aborted(visitor: Visitor, db: 
         ("abort", "aborted", {"2": 1.0}),
     ):
         assert steer(visitor, move, reason="as <planned>") == 303
-        assert (db.artifacts.rollout(NAME, "next").state, shares(db, "next")) == (state, served)
+        assert (db.artifacts.rollout(NAME, "next").state, read_shares(db, "next")) == (state, served)
     change = db.artifacts.alias_history(NAME, "next")[0]
     assert (change.by, change.reason) == ("console", "as <planned>")
 
 
-def test_only_the_moves_that_are_possible_are_offered(visitor: Visitor, db: Database) -> None:
+def test_the_page_offers_only_moves_that_are_possible(visitor: Visitor, db: Database) -> None:
     def list_offers() -> list[str]:
         return re.findall(
             r"/artifacts/rollout/(\w+)\?", visitor.get(f"/artifacts/alias?name={NAME}&alias=next").text
@@ -283,7 +285,7 @@ def test_only_the_moves_that_are_possible_are_offered(visitor: Visitor, db: Data
     assert list_offers() == []
 
 
-def test_the_page_that_asks_explains_what_happens(visitor: Visitor, db: Database) -> None:
+def test_the_confirmation_page_explains_what_the_move_does(visitor: Visitor, db: Database) -> None:
     def explain(move: str) -> str:
         return visitor.get(f"/artifacts/rollout/{move}?name={NAME}&alias=next").text
 
@@ -296,13 +298,15 @@ def test_the_page_that_asks_explains_what_happens(visitor: Visitor, db: Database
     assert "Version 3 gets all traffic at once, and the rollout is done." in explain("advance")
 
 
-def test_a_rollout_that_the_person_has_not_seen_is_left_alone(visitor: Visitor, db: Database) -> None:
+def test_a_move_is_refused_if_the_rollout_has_changed_since_the_visitor_saw_it(
+    visitor: Visitor, db: Database
+) -> None:
     seen = db.artifacts.rollout(NAME, "next")
     form = {"id": seen.id, "revision": seen.revision}
     address = f"/artifacts/rollout/%s?name={NAME}&alias=next"
     db.artifacts.advance_rollout(NAME, "next")
     assert visitor.post(address % "advance", form).status_code == 409
-    assert db.artifacts.rollout(NAME, "next").percent == 50, "the next stage was not what they approved"
+    assert db.artifacts.rollout(NAME, "next").percent == 50, "the visitor did not approve the next stage"
     db.artifacts.abort_rollout(NAME, "next")
     db.artifacts.start_rollout(NAME, "next", 1, [(5, None)])
     for move in ("advance", "pause", "resume", "abort"):
@@ -311,7 +315,9 @@ def test_a_rollout_that_the_person_has_not_seen_is_left_alone(visitor: Visitor, 
     assert db.artifacts.rollout(NAME, "next").percent == 5
 
 
-def test_the_rollout_of_a_protected_alias_is_only_paused_and_resumed(visitor: Visitor, db: Database) -> None:
+def test_the_rollout_of_a_protected_alias_can_only_be_paused_and_resumed(
+    visitor: Visitor, db: Database
+) -> None:
     db.artifacts.start_rollout(NAME, "kept", 2, [(5, 60)], allow_protected=True)
     page = visitor.get(f"/artifacts/alias?name={NAME}&alias=kept").text
     assert re.findall(r"/artifacts/rollout/(\w+)\?", page) == ["pause"]
@@ -320,7 +326,7 @@ def test_the_rollout_of_a_protected_alias_is_only_paused_and_resumed(visitor: Vi
     assert db.artifacts.rollout(NAME, "kept").state == "paused"
 
 
-def test_rollouts_need_permission_a_csrf_token_and_a_known_move(visitor: Visitor, db: Database) -> None:
+def test_a_move_needs_permission_a_csrf_token_and_a_known_name(visitor: Visitor, db: Database) -> None:
     address = f"/artifacts/rollout/%s?name={NAME}&alias=%s"
     reader = open_visitor(db)
     page = reader.get(f"/artifacts/alias?name={NAME}&alias=next").text
@@ -375,7 +381,7 @@ def test_a_rollout_is_started(visitor: Visitor, db: Database, single: str) -> No
         {"version": "<u>"},
     ],
 )
-def test_a_wrong_rollout_is_explained_above_its_form(
+def test_the_error_of_an_invalid_rollout_is_shown_above_its_form(
     visitor: Visitor, db: Database, single: str, wrong: dict[str, str]
 ) -> None:
     reply = visitor.post(single, {**STAGES, "reason": "typed <i>", **wrong})
@@ -383,10 +389,10 @@ def test_a_wrong_rollout_is_explained_above_its_form(
     assert 'role="alert"' in reply.text
     assert "typed &lt;i&gt;" in reply.text
     assert "<u>" not in reply.text
-    assert shares(db, "single") == {"1": 1.0}
+    assert read_shares(db, "single") == {"1": 1.0}
 
 
-def test_a_rollout_is_not_started_by_a_reader_nor_where_it_cannot_begin(
+def test_a_rollout_cannot_start_read_only_nor_from_a_split_protected_missing_or_changed_alias(
     visitor: Visitor, db: Database, single: str
 ) -> None:
     reader = open_visitor(db)
@@ -400,4 +406,4 @@ def test_a_rollout_is_not_started_by_a_reader_nor_where_it_cannot_begin(
     revision = db.artifacts.alias(NAME, "single").revision or ""
     db.artifacts.put_alias(NAME, "single", 2)
     assert visitor.post(single, {**STAGES, "revision": revision}).status_code == 409
-    assert shares(db, "single") == {"2": 1.0}
+    assert read_shares(db, "single") == {"2": 1.0}

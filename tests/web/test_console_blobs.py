@@ -1,4 +1,4 @@
-"""The console's pages of stored files: which they list, and what they show of one."""
+"""The console's pages of stored files: the lists, and the page of one file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def visitor(db: Database) -> Visitor:
 
 
 def attach(db: Database, content: bytes = b"text", filename: str = "a.txt") -> tuple[Customer, Blob]:
-    """A customer with one file."""
+    """Create a customer with one file."""
     with db.transaction() as tx:
         item = tx.create(Customer, email=f"{filename}@example.com")
         item.files.attach(content, filename=filename)
@@ -42,7 +42,7 @@ def draw() -> bytes:
     return target.getvalue()
 
 
-def test_without_files_the_page_says_so(visitor: Visitor) -> None:
+def test_a_database_without_files_has_an_empty_page(visitor: Visitor) -> None:
     assert "No files<" in visitor.get("/blobs").text
 
 
@@ -93,7 +93,7 @@ def test_the_files_of_one_owner_are_listed_page_by_page(visitor: Visitor, db: Da
         assert visitor.get(f"/blobs?type=Other&owner=a/b&after={odd}").status_code == 200
 
 
-def test_of_many_references_and_files_the_first_are_shown(visitor: Visitor, db: Database) -> None:
+def test_a_page_shows_the_first_of_many_references_and_files(visitor: Visitor, db: Database) -> None:
     item, blob = attach(db)
     for number in range(60):
         db.blobs.attach(blob, record_type="Other", record_id=f"{number}", name="files")
@@ -127,9 +127,7 @@ def test_a_file_is_shown_with_its_references_and_pictures(visitor: Visitor, db: 
     assert f'href="/console/files/{blob.id}" download' in page
 
 
-def test_references_lead_to_items_and_to_the_file_that_a_picture_was_made_of(
-    visitor: Visitor, db: Database
-) -> None:
+def test_references_link_to_items_and_to_the_original_of_a_variant(visitor: Visitor, db: Database) -> None:
     _, blob = attach(db, draw(), "dot.png")
     small = db.blobs.variant(blob, Variant(resize_to_limit=(10, 10)))
     page = visitor.get(f"/blobs/blob?id={small.id}").text
@@ -139,10 +137,10 @@ def test_references_lead_to_items_and_to_the_file_that_a_picture_was_made_of(
         db.blobs.attach(blob, record_type=type, record_id=id, name="files")
     page = visitor.get(f"/blobs/blob?id={blob.id}").text
     assert "Unknown::Class" in page
-    assert page.count("/item?key-id=") == 1, "of the owners, one exists and is an item of a model"
+    assert page.count("/item?key-id=") == 1, "only one owner exists and is an item of a model"
 
 
-def test_looking_at_files_stores_nothing(db: Database) -> None:
+def test_viewing_files_stores_nothing(db: Database) -> None:
     _, blob = attach(db, draw(), "dot.png")
     before = len(db.blobs.scan().blobs)
     visitor = open_visitor(db, read_only=False)
@@ -151,7 +149,9 @@ def test_looking_at_files_stores_nothing(db: Database) -> None:
     assert len(db.blobs.scan().blobs) == before
 
 
-def test_a_console_that_may_write_makes_pictures_of_files_that_browsers_cannot_show(db: Database) -> None:
+def test_only_a_console_that_may_write_makes_thumbnails_of_files_that_browsers_cannot_show(
+    db: Database,
+) -> None:
     blob = db.blobs.create_and_upload(b"%PDF-1.4", filename="contract.pdf", content_type="application/pdf")
     for read_only in (True, False):
         page = open_visitor(db, read_only=read_only).get("/blobs").text
@@ -165,6 +165,6 @@ def test_files_need_a_session(db: Database) -> None:
 
 
 @pytest.mark.parametrize("query", ["", "?id=none", "?id=%23", "?id=a%2Fb", "?id=%00"])
-def test_a_wrong_id_is_refused(visitor: Visitor, query: str) -> None:
+def test_an_invalid_id_is_rejected(visitor: Visitor, query: str) -> None:
     assert visitor.get(f"/blobs/blob{query}").status_code in (404, 422)
     assert visitor.get(f"/blobs{query.replace('id', 'after')}").status_code in (200, 422)

@@ -58,7 +58,7 @@ PAGES = {
     ],
     "jobs": ["jobs?state=dead&count=1", "jobs/job?id={dead}"],
 }
-"""Pages of every template, with all that it can show."""
+"""A page of every template, with everything that the template can show."""
 
 OTHER_PAGES = {
     "models": ["models/console_rig:Customer?browse=1", ORDER % ""],
@@ -83,17 +83,17 @@ MOVES = {
     "/artifacts/alias/move": "test_a_split_is_moved_and_rolled_back",
     "/artifacts/alias/roll-back": "test_a_split_is_moved_and_rolled_back",
     "/artifacts/roll-out": "test_a_rollout_is_started",
-    "/artifacts/rollout/{move}": "test_a_rollout_is_steered",
+    "/artifacts/rollout/{move}": "test_a_rollout_is_paused_resumed_advanced_and_aborted",
     "/jobs/job/retry": "test_a_dead_job_is_found_retried_and_deleted",
     "/jobs/job/delete": "test_a_dead_job_is_found_retried_and_deleted",
     "/jobs/retry-dead": "test_all_dead_jobs_of_a_queue_are_retried",
     "/jobs/resume-paused": "test_paused_jobs_are_resumed",
 }
-"""The tests in a browser that make each change."""
+"""For each page that changes something, the browser test that uses it."""
 
 
 @pytest.mark.parametrize("section", PAGES)
-def test_everybody_can_use_the_pages(screen: Screen, section: str) -> None:
+def test_the_pages_are_accessible(screen: Screen, section: str) -> None:
     (reference,) = screen.db.blobs.attachments(screen.blob)
     values = {
         "customer": reference.record_id,
@@ -110,10 +110,10 @@ def test_everybody_can_use_the_pages(screen: Screen, section: str) -> None:
 
 
 @pytest.mark.parametrize("section", list_sections(), ids=lambda section: section.name)
-def test_every_page_and_every_move_is_tried_in_a_browser(section: Section) -> None:
-    """Downloads and thumbnails are not pages; tests of items and of files try them."""
-    tried = [*PAGES[section.name], *OTHER_PAGES.get(section.name, [])]
-    paths = [f"/{urlsplit(path).path.removeprefix('./')}" for path in tried]
+def test_every_page_and_every_change_has_a_browser_test(section: Section) -> None:
+    """Downloads and thumbnails are not pages; the tests of items and files cover them."""
+    addresses = [*PAGES[section.name], *OTHER_PAGES.get(section.name, [])]
+    paths = [f"/{urlsplit(path).path.removeprefix('./')}" for path in addresses]
     for page in section.pages:
         if page.changes:
             name = MOVES[page.path]
@@ -126,7 +126,7 @@ def test_every_page_and_every_move_is_tried_in_a_browser(section: Section) -> No
 # --- the frame ------------------------------------------------------------------------------------------------
 
 
-def test_people_sign_in_and_out(screen: Screen) -> None:
+def test_a_visitor_signs_in_and_out(screen: Screen) -> None:
     page = screen.browser.new_context(base_url=screen.address, bypass_csp=True).new_page()
     check_access(page, "sign-in")
     page.goto("models")
@@ -143,8 +143,8 @@ def test_people_sign_in_and_out(screen: Screen) -> None:
     page.context.close()
 
 
-def test_the_keyboard_is_enough(screen: Screen) -> None:
-    """From signing in to the deletion of an item, with tab and enter alone."""
+def test_the_console_can_be_used_with_the_keyboard_alone(screen: Screen) -> None:
+    """From signing in to deleting an item, without a mouse."""
     db = screen.db
     db.create(Order, customer="keys", number=7, product="tea", placed_at=datetime.now(UTC))
     page = screen.browser.new_context(base_url=screen.address).new_page()
@@ -185,8 +185,8 @@ def test_the_keyboard_is_enough(screen: Screen) -> None:
     page.context.close()
 
 
-def test_the_policy_stops_scripts_and_styles_of_a_page(screen: Screen) -> None:
-    """Should something ever be left unescaped, the browser still does not run it."""
+def test_the_policy_stops_inline_scripts_and_styles(screen: Screen) -> None:
+    """Even if a page fails to escape a value, the browser does not run it."""
     page = screen.open_page()
     page.goto("models")
     page.evaluate(
@@ -252,7 +252,7 @@ def test_an_item_is_found_edited_and_deleted(screen: Screen) -> None:
     assert db.get(Order, customer="ada", number=1) is None
 
 
-def test_the_second_end_of_a_range_is_shown_when_it_is_needed(screen: Screen) -> None:
+def test_the_end_of_a_range_is_shown_only_for_between(screen: Screen) -> None:
     page = screen.page
     page.goto("models/console_rig:Order")
     end = page.get_by_label("End of the range of number")
@@ -273,7 +273,7 @@ def test_a_picture_of_an_attachment_is_shown(screen: Screen) -> None:
     assert download.value.suggested_filename == "dunes.png"
 
 
-def test_nothing_that_an_item_contains_runs_or_breaks_a_page(screen: Screen) -> None:
+def test_a_hostile_item_neither_runs_scripts_nor_breaks_a_page(screen: Screen) -> None:
     page, db, short = screen.page, screen.db, HOSTILE[:200]
     with db.transaction() as tx:
         item = tx.create(Customer, email=short, name=HOSTILE)

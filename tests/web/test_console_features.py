@@ -63,7 +63,7 @@ def test_a_dead_job_is_found_retried_and_deleted(screen: Screen) -> None:
     assert db.jobs.list(name="charge-card") == []
 
 
-def test_nothing_that_a_job_contains_runs_or_breaks_a_page(screen: Screen) -> None:
+def test_a_hostile_job_neither_runs_scripts_nor_breaks_a_page(screen: Screen) -> None:
     page, db, text = screen.page, screen.db, HOSTILE
     job = store_job(
         db, name=text[:100], arguments=f"[{text}", key=text[:200], error=text, died=datetime.now(UTC)
@@ -80,7 +80,7 @@ def test_nothing_that_a_job_contains_runs_or_breaks_a_page(screen: Screen) -> No
     expect(page.get_by_role("status")).to_contain_text("Deleted the job")
 
 
-def test_nothing_that_an_unreadable_item_contains_runs_or_breaks_a_page(screen: Screen) -> None:
+def test_a_hostile_unreadable_item_neither_runs_scripts_nor_breaks_a_page(screen: Screen) -> None:
     page, db, text = screen.page, screen.db, HOSTILE
     attributes: dict[str, Any] = {"job_args": {"S": text}, text[:200]: {"S": text}}
     job = store_malformed(db, queue="odd", **attributes)
@@ -179,7 +179,7 @@ def test_a_rollout_is_started(screen: Screen) -> None:
     assert (rollout.version, rollout.stages) == ("2", ((30, 3600.0), (50, None), (100, None)))
 
 
-def test_a_rollout_is_steered(screen: Screen) -> None:
+def test_a_rollout_is_paused_resumed_advanced_and_aborted(screen: Screen) -> None:
     page, db = screen.page, screen.db
     name = publish_model(db, "steered-model")
     page.goto(f"artifacts/alias?name={name}&alias=next")
@@ -205,7 +205,7 @@ def test_a_rollout_is_steered(screen: Screen) -> None:
     assert db.artifacts.alias(name, "next").shares == {"2": 1.0}
 
 
-def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(screen: Screen) -> None:
+def test_a_hostile_artifact_neither_runs_scripts_nor_breaks_a_page(screen: Screen) -> None:
     page, db = screen.page, screen.db
     name = f"hostile {make_safe(HOSTILE)[:200]}"
     alias = make_safe(HOSTILE)[:100].strip()
@@ -233,7 +233,7 @@ def test_nothing_that_an_artifact_contains_runs_or_breaks_a_page(screen: Screen)
 
 
 def make_safe(text: str) -> str:
-    """A text without what the names of artifacts must not contain."""
+    """Remove the characters that names of artifacts must not contain."""
     return re.sub(r"[\x00-\x1f#/\\\\]", "", text)
 
 
@@ -253,7 +253,7 @@ def test_a_file_is_found_with_its_pictures(screen: Screen) -> None:
     expect(page.locator(".files li")).to_have_count(1)
 
 
-def test_nothing_that_a_file_contains_runs_or_breaks_a_page(screen: Screen) -> None:
+def test_a_hostile_file_neither_runs_scripts_nor_breaks_a_page(screen: Screen) -> None:
     page, db, text = screen.page, screen.db, HOSTILE
     with db.transaction() as tx:
         item = tx.create(Customer, email="hostile@example.com")
@@ -304,7 +304,7 @@ def test_a_dry_run_is_drawn_and_archives_nothing(screen: Screen) -> None:
     assert db.archive.report(Order) == before
 
 
-def test_nothing_that_an_archive_contains_runs_or_breaks_a_page(screen: Screen) -> None:
+def test_a_hostile_archived_item_neither_runs_scripts_nor_breaks_a_page(screen: Screen) -> None:
     page, db = screen.page, screen.db
     trap = db.create(Trap, code=HOSTILE[:300], at=datetime.now(UTC) - timedelta(days=500))
     name = quote(f"{Trap.__module__}:{Trap.__qualname__}", safe="")

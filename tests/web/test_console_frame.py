@@ -1,4 +1,4 @@
-"""The frame of the console: who may sign in, what is refused, and what every reply says to the browser."""
+"""The console as a whole: signing in, sessions, rejected requests, and the headers of every reply."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_console_is_off_unless_enabled(db: Database) -> None:
     assert ask_app(create_app(db), "GET", "/console/sign-in").status_code == 404
 
 
-def test_pages_lead_to_the_form_until_one_has_signed_in(db: Database) -> None:
+def test_pages_redirect_to_the_sign_in_form_until_the_visitor_signs_in(db: Database) -> None:
     visitor = make_visitor(db)
     for path in ("/", "/models", "/models/console_rig:Order"):
         reply = visitor.get(path)
@@ -41,7 +41,7 @@ def test_pages_lead_to_the_form_until_one_has_signed_in(db: Database) -> None:
 
 
 @pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1], TOKEN.upper(), "é\x00\U0001f600"])
-def test_a_wrong_token_is_refused(db: Database, token: str) -> None:
+def test_a_wrong_token_is_rejected(db: Database, token: str) -> None:
     visitor = make_visitor(db)
     reply = visitor.post("/sign-in", {"token": token})
     assert reply.status_code == 403
@@ -49,7 +49,7 @@ def test_a_wrong_token_is_refused(db: Database, token: str) -> None:
     assert "set-cookie" not in reply.headers
 
 
-def test_the_cookie_is_for_the_browser_and_the_console_alone(db: Database) -> None:
+def test_the_cookie_is_hidden_from_scripts_and_limited_to_the_console(db: Database) -> None:
     visitor = make_visitor(db)
     cookie = visitor.post("/sign-in", {"token": TOKEN}).headers["set-cookie"].lower()
     assert {"httponly", "samesite=strict", "path=/console", "max-age=43200"} <= set(cookie.split("; "))
@@ -59,7 +59,7 @@ def test_the_cookie_is_for_the_browser_and_the_console_alone(db: Database) -> No
 
 
 def test_consoles_on_two_ports_of_one_host_keep_their_sessions_apart(db: Database) -> None:
-    """A browser keeps one jar of cookies for a host, whatever the port."""
+    """A browser keeps one cookie jar per host, for all ports."""
     consoles = [Console(token=f"{TOKEN}{number}") for number in range(2)]
     apps = [create_app(db, console=console) for console in consoles]
     jar: dict[str, str] = {}
@@ -69,8 +69,8 @@ def test_consoles_on_two_ports_of_one_host_keep_their_sessions_apart(db: Databas
     assert [ask_app(app, "GET", "/console/", headers=headers).status_code for app in apps] == [200, 200]
 
 
-def test_pages_name_the_file_of_an_embedded_database(db: Database, tmp_path: Path) -> None:
-    """Two consoles, of a database and its copy, show the same table."""
+def test_pages_show_the_file_name_of_an_embedded_database(db: Database, tmp_path: Path) -> None:
+    """The console of a database and that of its copy show the same table; the file name tells them apart."""
     with Database(f"embedded:{tmp_path}/<b>copy.db") as copy:
         copy.table.create()
         page = make_visitor(copy).sign_in().get("/").text
@@ -79,7 +79,7 @@ def test_pages_name_the_file_of_an_embedded_database(db: Database, tmp_path: Pat
     assert "copy.db" not in make_visitor(db).sign_in().get("/").text
 
 
-def test_a_forged_or_expired_cookie_and_one_of_another_token_are_refused() -> None:
+def test_forged_and_expired_cookies_and_those_of_another_token_are_rejected() -> None:
     sessions = Sessions(TOKEN, timedelta(hours=1))
     cookie = sessions.begin()
     session = sessions.read(cookie)
@@ -102,7 +102,7 @@ def test_a_forged_or_expired_cookie_and_one_of_another_token_are_refused() -> No
     assert sessions.read(cookie) is None
 
 
-def test_an_expired_session_sees_the_form_and_changes_nothing(db: Database) -> None:
+def test_an_expired_session_gets_the_sign_in_form_and_cannot_change_anything(db: Database) -> None:
     visitor = open_visitor(db)
     visitor.cookie = Sessions(TOKEN, timedelta(seconds=-1)).begin()
     assert visitor.get("/").headers["location"] == "/console/sign-in"
@@ -147,7 +147,7 @@ def test_a_change_needs_the_csrf_token_of_its_session_and_a_page_of_this_site(db
     assert visitor.get("/").status_code == 200, "the visitor was not signed out"
 
 
-def test_every_reply_has_the_headers_that_restrain_the_browser(db: Database) -> None:
+def test_every_reply_has_the_security_headers(db: Database) -> None:
     visitor = open_visitor(db)
     for path in ("/", "/models", "/nothing", "/sign-in", "/static/nothing"):
         headers = visitor.get(path).headers
@@ -170,7 +170,7 @@ def test_other_files_are_not_served(db: Database, name: str) -> None:
     assert open_visitor(db).get(f"/static/{name}").status_code == 404
 
 
-def test_an_unknown_page_and_method_are_refused_with_a_page(db: Database) -> None:
+def test_an_unknown_page_or_method_gets_an_error_page(db: Database) -> None:
     visitor = open_visitor(db)
     assert "There is no page at this address." in visitor.get("/nothing").text
     assert visitor.get("/nothing").status_code == 404
@@ -202,7 +202,7 @@ def test_the_console_works_below_another_path(db: Database) -> None:
         ({"session": timedelta(seconds=5)}, "at least a minute"),
     ],
 )
-def test_wrong_options_are_refused(options: dict[str, object], words: str) -> None:
+def test_invalid_options_are_rejected(options: dict[str, object], words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         Console(**options)  # type: ignore[arg-type]
 
@@ -212,7 +212,7 @@ def test_each_console_has_its_own_token_unless_one_is_given() -> None:
     assert Console(token=TOKEN).token == TOKEN
 
 
-def test_without_jinja_the_console_says_what_to_install(
+def test_without_jinja_the_error_hints_at_what_to_install(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in [name for name in sys.modules if name.startswith("holdall.web.console.")]:

@@ -1,4 +1,4 @@
-"""The pages of models and items: what a search finds, what a page shows, and how an item is changed."""
+"""The console's pages of models and items: searching, showing, and changing items."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ def visitor(db: Database) -> Visitor:
 
 
 def find(visitor: Visitor, path: str, **values: Any) -> str:
-    """A page as text, with what it escapes."""
+    """Request a page with these search values; return its HTML."""
     query = urlencode({name.replace("__", "-"): value for name, value in values.items()})
     return visitor.get(f"{path}?{query}").text
 
 
 def list_links(page: str) -> list[str]:
-    """The items that a page lists, by the queries of their URLs."""
+    """The query strings of the items that a page lists."""
     return [unescape(link) for link in re.findall(r'href="/console/models/[^/"]+/item\?([^"]*)"', page)]
 
 
 def find_next(page: str) -> str | None:
-    """The address of the next page."""
+    """The address of the next page, if any."""
     found = re.search(r'href="/console([^"]+)" rel="next"', page)
     return None if found is None else unescape(found[1])
 
@@ -87,12 +87,12 @@ def test_the_items_of_a_partition_are_found_page_by_page(visitor: Visitor) -> No
         ({"op__number": "between", "from__number": "", "to__number": "5", "size": "100"}, [*range(60)]),
     ],
 )
-def test_a_range_of_the_sort_key(visitor: Visitor, values: dict[str, str], numbers: list[int]) -> None:
+def test_a_search_compares_the_sort_key(visitor: Visitor, values: dict[str, str], numbers: list[int]) -> None:
     found = list_links(find(visitor, ORDERS, key__customer="ada", **values))
     assert [int(link.rpartition("=")[2]) for link in found] == numbers
 
 
-def test_an_index_finds_items_too(visitor: Visitor, db: Database) -> None:
+def test_a_search_can_use_an_index(visitor: Visitor, db: Database) -> None:
     early = db.get_one(Order, customer="ada", number=8).placed_at
     page = find(
         visitor,
@@ -106,7 +106,7 @@ def test_an_index_finds_items_too(visitor: Visitor, db: Database) -> None:
     assert ">placed_at</th>" in page, "the key of the index is among the columns"
 
 
-def test_keys_of_bytes_and_several_sort_components(visitor: Visitor, db: Database) -> None:
+def test_a_search_takes_keys_of_bytes_and_several_sort_components(visitor: Visitor, db: Database) -> None:
     with db.transaction() as tx:
         for month in (1, 2, 3):
             tx.create(Reading, sensor=b"\xff\x00", year=2026, month=month)
@@ -116,7 +116,7 @@ def test_keys_of_bytes_and_several_sort_components(visitor: Visitor, db: Databas
     assert visitor.get(f"{READINGS}/item?{links[0]}").status_code == 200
 
 
-def test_a_model_with_a_table_of_its_own(visitor: Visitor, db: Database) -> None:
+def test_a_model_in_another_table_can_be_browsed(visitor: Visitor, db: Database) -> None:
     db.create(Station, code=b"\xfe", name="North")
     (link,) = list_links(find(visitor, STATIONS, browse=1))
     page = visitor.get(f"{STATIONS}/item?{link}").text
@@ -125,7 +125,7 @@ def test_a_model_with_a_table_of_its_own(visitor: Visitor, db: Database) -> None
     assert "/item/edit?key-code=0xfe" in page
 
 
-def test_browsing_needs_no_key_and_reads_a_part_of_the_table(visitor: Visitor) -> None:
+def test_browsing_needs_no_key_and_reads_part_of_the_table(visitor: Visitor) -> None:
     page = find(visitor, ORDERS, browse=1)
     assert len(list_links(page)) == 25
     assert re.search(r"read [\d,]+ items of the table", page)
@@ -144,7 +144,7 @@ def test_browsing_needs_no_key_and_reads_a_part_of_the_table(visitor: Visitor) -
         ({"key__customer": "x" * 3000}, "2,048"),
     ],
 )
-def test_a_wrong_search_is_explained_above_its_form(
+def test_the_error_of_an_invalid_search_is_shown_above_its_form(
     visitor: Visitor, values: dict[str, str], words: str
 ) -> None:
     query = urlencode({name.replace("__", "-"): value for name, value in values.items()})
@@ -155,7 +155,7 @@ def test_a_wrong_search_is_explained_above_its_form(
     assert words in unescape(alert[1])
 
 
-def test_pages_need_no_secret_of_the_database() -> None:
+def test_page_tokens_work_without_a_secret_of_the_database() -> None:
     with Database("memory:") as db:
         with db.bulk(Reading) as bulk:
             for month in range(30):
@@ -172,7 +172,7 @@ def test_an_unknown_index_is_not_found(visitor: Visitor) -> None:
     assert visitor.get(f"{ORDERS}?index=by_colour").status_code == 404
 
 
-def test_an_unfilled_form_finds_nothing(visitor: Visitor) -> None:
+def test_an_empty_form_finds_nothing(visitor: Visitor) -> None:
     assert list_links(find(visitor, ORDERS, key__customer="")) == []
 
 
@@ -187,7 +187,7 @@ def test_a_list_shows_which_items_are_hot_and_cold(visitor: Visitor, db: Databas
     assert ">Stored</th>" not in find(visitor, STATIONS, browse=1), "its model has no archive"
 
 
-def test_a_list_shows_the_other_items_beside_one_that_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_item_does_not_hide_the_others_in_a_list(tmp_path: Path) -> None:
     with open_shop(tmp_path, items=12) as db:
         stored = db.get_stored(Order.key(customer="ada", number=9))
         assert stored is not None
@@ -213,17 +213,17 @@ def test_an_item_shows_its_fields_and_whether_it_is_hot_or_cold(visitor: Visitor
     cold = find(visitor, f"{ORDERS}/item", key__customer="ada", key__number=59)
     assert "cold: in the archive" in cold
     assert "Zürich" in cold, "the content comes from the archive"
-    assert "_archive" in cold, "the raw form is the pointer's"
+    assert "_archive" in cold, "the raw form shows the pointer"
 
 
-def test_a_hidden_field_is_nowhere(visitor: Visitor, db: Database) -> None:
+def test_the_value_of_a_hidden_field_is_never_shown(visitor: Visitor, db: Database) -> None:
     item = db.create(Customer, email="hidden@example.com", secret="the hidden value")
     page = find(visitor, f"{CUSTOMERS}/item", key__id=item.id)
     assert "the hidden value" not in page
     assert page.count("(hidden)") == 2
 
 
-def test_a_stored_value_that_does_not_fit_is_shown_with_the_reason(visitor: Visitor, db: Database) -> None:
+def test_a_stored_value_of_the_wrong_type_is_replaced_by_the_reason(visitor: Visitor, db: Database) -> None:
     key = Reading.key(sensor=b"broken", year=1, month=1)
     db.create(Reading, sensor=b"broken", year=1, month=1)
     stored = db.get_stored(key)
@@ -238,7 +238,7 @@ def test_a_stored_value_that_does_not_fit_is_shown_with_the_reason(visitor: Visi
     assert "(unreadable)" in listed
 
 
-def test_a_missing_item_and_an_incomplete_address_are_refused(visitor: Visitor) -> None:
+def test_a_missing_item_and_an_incomplete_address_are_errors(visitor: Visitor) -> None:
     assert visitor.get(f"{ORDERS}/item?key-customer=ada&key-number=999").status_code == 404
     assert visitor.get(f"{ORDERS}/item?key-customer=ada").status_code == 400
     assert visitor.get(f"{ORDERS}/item?key-customer=ada&key-number=x").status_code == 422
@@ -248,7 +248,7 @@ def test_a_missing_item_and_an_incomplete_address_are_refused(visitor: Visitor) 
 
 
 def read_form(visitor: Visitor, address: str) -> dict[str, str]:
-    """The values of a form, as a browser sends them back unchanged."""
+    """The values of a form, as a browser would submit them unchanged."""
     page = visitor.get(address).text
     areas = re.findall(r'<textarea[^>]* name="([^"]+)"[^>]*>\n(.*?)</textarea>', page, re.DOTALL)
     ticks = re.findall(r'type="checkbox" name="([^"]+)" checked', page)
@@ -256,7 +256,7 @@ def read_form(visitor: Visitor, address: str) -> dict[str, str]:
     return {name: unescape(text) for name, text in [*areas, *hidden]} | dict.fromkeys(ticks, "on")
 
 
-def test_an_item_is_edited_and_only_what_changed_is_written(visitor: Visitor, db: Database) -> None:
+def test_only_changed_fields_of_an_edited_item_are_written(visitor: Visitor, db: Database) -> None:
     address = f"{ORDERS}/item/edit?key-customer=ada&key-number=2"
     form = read_form(visitor, address)
     assert form["none-note"] == "on"
@@ -279,7 +279,9 @@ def test_an_item_is_edited_and_only_what_changed_is_written(visitor: Visitor, db
     assert db.get_one(Order, customer="ada", number=2).note is None
 
 
-def test_a_change_that_another_program_overtook_is_refused(visitor: Visitor, db: Database) -> None:
+def test_a_change_is_refused_if_another_program_changed_the_field_first(
+    visitor: Visitor, db: Database
+) -> None:
     address = f"{ORDERS}/item/edit?key-customer=ada&key-number=4"
     form = read_form(visitor, address)
     with db.transaction() as tx:
@@ -300,7 +302,7 @@ def test_a_change_that_another_program_overtook_is_refused(visitor: Visitor, db:
         {"before": "[]"},
     ],
 )
-def test_a_wrong_value_is_refused_and_the_form_keeps_what_was_typed(
+def test_an_invalid_value_is_rejected_and_the_form_keeps_the_input(
     visitor: Visitor, db: Database, wrong: dict[str, str]
 ) -> None:
     address = f"{ORDERS}/item/edit?key-customer=ada&key-number=5"
@@ -311,7 +313,7 @@ def test_a_wrong_value_is_refused_and_the_form_keeps_what_was_typed(
     assert db.get_one(Order, customer="ada", number=5).note is None
 
 
-def test_line_ends_that_a_browser_changes_are_not_a_change(visitor: Visitor, db: Database) -> None:
+def test_line_ends_normalized_by_the_browser_are_not_a_change(visitor: Visitor, db: Database) -> None:
     item = db.create(Customer, email="lines@example.com", name="a\r\nb\rc")
     address = f"{CUSTOMERS}/item/edit?key-id={item.id}"
     form = read_form(visitor, address)
@@ -389,7 +391,9 @@ def test_files_are_sent_without_running_what_they_contain(db: Database, visitor:
     assert visitor.get(f"/files/{html.id}/thumbnail").status_code == 404
     assert visitor.get("/files/nothing").status_code == 404
     reader = open_visitor(db)
-    assert reader.get(f"/files/{picture.id}/thumbnail").content == PICTURE, "nothing is written to make one"
+    assert reader.get(f"/files/{picture.id}/thumbnail").content == PICTURE, (
+        "a read-only console sends the picture itself"
+    )
     assert visitor.get(f"/files/{picture.id}/thumbnail").headers["content-type"] == "image/png"
 
 
@@ -436,7 +440,7 @@ class Everything(Model, name="ConsoleEverything"):
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_what_is_written_as_text_is_read_again(kind: Any) -> None:
+def test_every_value_survives_formatting_as_text(kind: Any) -> None:
     field = getattr(Everything, f"a_{kind.__name__}")
 
     @settings(max_examples=25)

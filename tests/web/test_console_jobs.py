@@ -1,4 +1,4 @@
-"""The console's pages of jobs: what they list and show, and how jobs are retried and deleted."""
+"""The console's pages of jobs: lists, single jobs, and retrying, resuming and deleting them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def find_next(page: str) -> str:
 
 
 @pytest.mark.usefixtures("patience")
-def test_without_jobs_the_page_says_so(visitor: Visitor) -> None:
+def test_a_database_without_jobs_has_empty_lists(visitor: Visitor) -> None:
     assert "No waiting jobs." in visitor.get("/jobs").text
     assert "No dead jobs match." in visitor.get("/jobs?state=dead&name=x").text
     assert "no job was ever enqueued" in visitor.get("/jobs?count=1").text
@@ -99,7 +99,7 @@ def test_a_long_list_has_pages(visitor: Visitor, db: Database) -> None:
     assert "Next page" not in second
 
 
-def test_the_newest_dead_job_is_the_first(visitor: Visitor, db: Database) -> None:
+def test_dead_jobs_are_listed_newest_first(visitor: Visitor, db: Database) -> None:
     db.jobs.enqueue("first", queue="default")
     start = datetime(2026, 1, 1, tzinfo=UTC)
     stored = [store_job(db, died=start + timedelta(minutes=n)) for n in range(60)]
@@ -108,7 +108,7 @@ def test_the_newest_dead_job_is_the_first(visitor: Visitor, db: Database) -> Non
     assert find_ids(first) + find_ids(second) == [each.id for each in reversed(stored)]
 
 
-def test_a_search_for_few_jobs_among_many_goes_on_with_the_next_page(
+def test_a_search_for_few_jobs_among_many_continues_on_the_next_page(
     visitor: Visitor, db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(job, "_MOST_READ", 48)
@@ -127,7 +127,7 @@ def test_a_search_for_few_jobs_among_many_goes_on_with_the_next_page(
     assert 1 < pages < 10
 
 
-def test_of_very_many_queues_one_is_chosen(visitor: Visitor, db: Database) -> None:
+def test_with_very_many_queues_the_visitor_has_to_choose_one(visitor: Visitor, db: Database) -> None:
     with db.transaction() as tx:
         for number in range(11):
             tx.enqueue("many", queue=f"queue-{number}")
@@ -151,7 +151,9 @@ def test_a_job_is_shown_with_its_arguments_and_its_error(
     assert "job/delete" not in page
 
 
-def test_an_item_that_is_not_a_job_is_shown_as_it_was_stored(visitor: Visitor, db: Database) -> None:
+def test_an_item_that_cannot_be_read_as_a_job_is_shown_and_can_be_deleted(
+    visitor: Visitor, db: Database
+) -> None:
     job = store_malformed(db)
     assert find_ids(visitor.get("/jobs?state=dead").text) == []
     page = visitor.get("/jobs").text
@@ -166,7 +168,7 @@ def test_an_item_that_is_not_a_job_is_shown_as_it_was_stored(visitor: Visitor, d
     assert find_ids(visitor.get("/jobs?state=dead").text) == []
 
 
-def test_the_address_of_a_job_leads_to_it_without_a_search(
+def test_the_address_in_a_list_leads_to_the_job_and_tolerates_a_wrong_time(
     jobs: dict[str, JobRecord], visitor: Visitor
 ) -> None:
     page = visitor.get("/jobs?state=dead").text
@@ -180,9 +182,7 @@ def test_the_address_of_a_job_leads_to_it_without_a_search(
         assert reply.status_code == (404 if wrong == "queue=other" else 200)
 
 
-def test_no_worker_is_promised_to_move_an_item_that_is_among_the_dead_jobs(
-    visitor: Visitor, db: Database
-) -> None:
+def test_a_dead_item_is_not_announced_as_one_that_a_worker_will_move(visitor: Visitor, db: Database) -> None:
     job = store_malformed(db, died=datetime.now(UTC))
     page = visitor.get("/jobs?state=dead").text
     assert job.id in find_ids(page)
@@ -267,5 +267,5 @@ def test_jobs_need_a_session(db: Database) -> None:
 
 
 @pytest.mark.parametrize("id", ["", "x", "x" * 101, "%00", "%F0%9F%98%80", "a/b"])
-def test_a_wrong_id_is_refused(visitor: Visitor, jobs: dict[str, JobRecord], id: str) -> None:
+def test_an_invalid_id_is_rejected(visitor: Visitor, jobs: dict[str, JobRecord], id: str) -> None:
     assert visitor.get(f"/jobs/job?id={id}").status_code in (400, 404, 422)

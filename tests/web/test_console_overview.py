@@ -1,4 +1,4 @@
-"""The overview: figures with their date, without waiting for a store that counts slowly."""
+"""The overview shows dated figures and does not wait for a store that counts slowly."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from holdall.web.console.figure_cache import FigureCache
 R = TypeVar("R")
 
 
-class Slow:
-    """A store that describes tables only when the test lets it, and may refuse."""
+class SlowBackend:
+    """A store that describes tables once the test sets ``go``, or refuses to."""
 
     def __init__(self) -> None:
         self.go = asyncio.Event()
@@ -45,7 +45,7 @@ class Slow:
 
 @run_awaiting
 async def test_a_page_does_not_wait_for_figures() -> None:
-    store = Slow()
+    store = SlowBackend()
     with Database(backend=store) as db:
         db.table.create()
         figures = FigureCache(partial(count_figures, db.aio, []))
@@ -56,12 +56,12 @@ async def test_a_page_does_not_wait_for_figures() -> None:
         (table,) = found.tables
         assert table.description is not None
         assert table.description.item_count == 0
-        assert await figures.get() is found, "they are fresh"
+        assert await figures.get() is found, "fresh figures are not counted again"
 
 
 @run_awaiting
-async def test_a_store_that_refuses_is_reported() -> None:
-    store = Slow()
+async def test_a_refusal_of_the_store_is_reported() -> None:
+    store = SlowBackend()
     store.refuses = True
     store.go.set()
     with Database(backend=store, manage_table=False) as db:
@@ -72,9 +72,7 @@ async def test_a_store_that_refuses_is_reported() -> None:
 
 
 @run_awaiting
-async def test_figures_that_could_not_be_counted_after_a_page_was_shown_are_reported_on_the_next_page() -> (
-    None
-):
+async def test_an_error_while_counting_in_the_background_is_raised_for_the_next_page() -> None:
     go = asyncio.Event()
 
     async def count() -> Figures:
@@ -104,7 +102,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def read_overview(db: Database, models: list[Any]) -> str:
-    """The page."""
+    """Request the overview; return its HTML."""
     return open_visitor(db, models=models).get("/").text
 
 
@@ -123,7 +121,7 @@ def test_missing_tables_and_indexes_are_reported() -> None:
 
 
 @pytest.mark.usefixtures("patience")
-def test_the_figures_of_the_last_check_are_shown() -> None:
+def test_the_overview_shows_the_figures_of_the_last_check() -> None:
     with Database("memory:") as db:
         db.table.create(models=[Parcel])
         assert "They are then listed here." in read_overview(db, [Parcel])

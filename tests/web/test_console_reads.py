@@ -1,4 +1,4 @@
-"""Looking at pages writes nothing, not even with a console that may write."""
+"""Viewing pages writes nothing, even in a console that may write."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MORE = [
 
 
 @pytest.mark.parametrize("read_only", [True, False], ids=["read-only", "read-write"])
-def test_looking_at_every_page_writes_nothing(tmp_path: Path, read_only: bool) -> None:
+def test_viewing_every_page_writes_nothing(tmp_path: Path, read_only: bool) -> None:
     recorder = Recorder(EmbeddedBackend(None))
     with Database(backend=recorder, files=f"file:{tmp_path}", secret="a secret of some length") as db:
         fill_shop(db, items=12)

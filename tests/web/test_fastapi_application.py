@@ -1,4 +1,4 @@
-"""A FastAPI application, as people write them: dependencies, both kinds of endpoints, streams, background tasks."""
+"""A typical FastAPI application: dependencies, async and sync endpoints, streams, background tasks."""
 
 import asyncio
 import threading
@@ -24,12 +24,12 @@ BlockingTx = Annotated[Transaction, Depends(blocking_transaction)]
 
 
 class Application:
-    """Endpoints around the counter; ``meetings`` is how often another process will count meanwhile."""
+    """Endpoints that use a counter; in the next ``contended`` runs, another writer changes the counter first."""
 
     def __init__(self, db: Database) -> None:
         self.db = db
         self.events: list[Any] = []
-        self.meetings = 0
+        self.contended = 0
         self.done = threading.Event()
         self.app = FastAPI()
         self.app.add_middleware(TransactionMiddleware, db=db)
@@ -44,26 +44,26 @@ class Application:
         self.app.post("/background")(self.background)
         self.app.post("/mixed")(self.count_in_both)
 
-    def meet(self) -> None:
+    def contend(self) -> None:
         self.events.append("run")
-        if self.meetings:
-            self.meetings -= 1
+        if self.contended:
+            self.contended -= 1
             bump(self.db)
 
     async def count(self, tx: Tx) -> int:
         counter = await tx.get_one(Counter, "c")
-        self.meet()
-        counter.n += 1  # a page that counts its visitors
+        self.contend()
+        counter.n += 1  # like a page that counts its visitors
         return counter.n
 
     async def add(self, tx: Tx, by: Annotated[int, Body(embed=True)] = 1) -> int:
         counter = await tx.get_one(Counter, "c")
-        self.meet()
+        self.contend()
         counter.n += by
         return counter.n
 
     @staticmethod
-    def deep_inside(by: int) -> None:
+    def add_without_dependency(by: int) -> None:
         current_transaction(Transaction).get_one(Counter, "c").n += by
 
     @property
@@ -81,8 +81,8 @@ class Application:
             assert threading.current_thread() is not threading.main_thread()
             assert current_transaction() is tx
             counter: Counter = tx.get_one(Counter, "c")
-            self.meet()
-            self.deep_inside(by)
+            self.contend()
+            self.add_without_dependency(by)
             return counter.n
 
         return endpoint
@@ -100,7 +100,7 @@ class Application:
 
     async def stream(self, tx: Tx) -> StreamingResponse:
         (await tx.get_one(Counter, "c")).n += 1
-        self.meet()
+        self.contend()
 
         async def chunks() -> AsyncIterator[bytes]:
             self.events.append(count_of(self.db))
@@ -122,12 +122,12 @@ class Application:
             self.done.set()
 
         tasks.add_task(later)
-        self.meet()
+        self.contend()
         return "done"
 
-    async def count_in_both(self, tx: Tx, of_thread: BlockingTx) -> int:
+    async def count_in_both(self, tx: Tx, blocking_tx: BlockingTx) -> int:
         def in_thread() -> None:
-            of_thread.get_one(Counter, "c").n += 1
+            blocking_tx.get_one(Counter, "c").n += 1
 
         counter = await tx.get_one(Counter, "c")
         await asyncio.to_thread(in_thread)
@@ -146,7 +146,7 @@ Ask = Callable[..., Response]
 
 @pytest.fixture(params=["in process", "over HTTP"])
 def ask(request: pytest.FixtureRequest, application: Application) -> Iterator[Ask]:
-    """Asks the application; what it raises is a 500."""
+    """Send a request to the application; its exceptions become responses with status 500."""
     if request.param == "over HTTP":
         with serve_asgi(application.app) as url, Client(base_url=url, trust_env=False) as client:
             yield client.request
@@ -155,17 +155,19 @@ def ask(request: pytest.FixtureRequest, application: Application) -> Iterator[As
     yield partial(ask_app, application.app)
 
 
-# --- what it does -----------------------------------------------------------------------------------------
+# --- endpoints --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["/add", "/add-again", "/add-in-thread"])
-def test_an_endpoint_changes_items_by_returning(ask: Ask, application: Application, path: str) -> None:
+def test_changes_are_committed_when_the_endpoint_returns(
+    ask: Ask, application: Application, path: str
+) -> None:
     assert ask("POST", path, json={"by": 3}).json() == 3
     assert ask("POST", path).json() == 4
     assert count_of(application.db) == 4
 
 
-def test_both_dependencies_are_one_transaction(ask: Ask, application: Application) -> None:
+def test_the_async_and_the_sync_dependency_share_one_transaction(ask: Ask, application: Application) -> None:
     assert ask("POST", "/mixed").json() == 2
     assert count_of(application.db) == 2
 
@@ -176,7 +178,7 @@ def test_an_error_commits_nothing(ask: Ask, application: Application, path: str,
     assert count_of(application.db) == 0
 
 
-def test_input_that_does_not_fit_is_refused_as_ever(ask: Ask, application: Application) -> None:
+def test_fastapi_still_rejects_invalid_input(ask: Ask, application: Application) -> None:
     assert ask("POST", "/add", json={"by": "x"}).status_code == 422
     assert application.events == []
 
@@ -187,27 +189,27 @@ def test_creating_twice_is_a_conflict(ask: Ask) -> None:
     assert (again.status_code, "retry-after" in again.headers) == (409, False)
 
 
-def test_a_stream_begins_with_the_commit(ask: Ask, application: Application) -> None:
+def test_the_commit_precedes_the_first_chunk_of_a_stream(ask: Ask, application: Application) -> None:
     assert ask("GET", "/stream").text == "one two"
     assert application.events == ["run", 0, 1]
 
 
 def test_a_stream_that_has_not_begun_can_be_run_again(ask: Ask, application: Application) -> None:
-    application.meetings = 1
+    application.contended = 1
     assert ask("GET", "/stream").text == "one two"
     assert application.events == ["run", 100, "run", 100, 101]
 
 
 def test_background_tasks_run_after_the_commit(ask: Ask, application: Application) -> None:
     assert ask("POST", "/background").json() == "done"
-    assert application.done.wait(10)  # over HTTP, the answer is there first
+    assert application.done.wait(10)  # over HTTP, the response arrives first
     assert application.events == ["run", 1]
 
 
 def test_background_tasks_of_a_request_that_did_not_commit_do_not_run(
     ask: Ask, application: Application
 ) -> None:
-    application.meetings = 1
+    application.contended = 1
     assert ask("POST", "/background").status_code == 409
     assert application.events == ["run"]
 
@@ -216,42 +218,42 @@ def test_background_tasks_of_a_request_that_did_not_commit_do_not_run(
 
 
 @pytest.mark.parametrize("path", ["/add-again", "/add-in-thread"])
-def test_an_endpoint_that_says_so_is_run_again_with_its_body(
+def test_an_endpoint_that_asks_for_it_is_run_again_with_its_body(
     ask: Ask, application: Application, path: str
 ) -> None:
-    application.meetings = 2
+    application.contended = 2
     assert ask("POST", path, json={"by": 3}).json() == 203
     assert (application.events, count_of(application.db)) == (["run"] * 3, 203)
 
 
-def test_a_page_is_run_again(ask: Ask, application: Application) -> None:
-    application.meetings = 1
+def test_a_get_request_is_run_again(ask: Ask, application: Application) -> None:
+    application.contended = 1
     assert ask("GET", "/count").json() == 101
     assert application.events == ["run"] * 2
 
 
-def test_an_endpoint_that_does_not_say_so_is_run_once(ask: Ask, application: Application) -> None:
-    application.meetings = 1
+def test_an_endpoint_that_does_not_ask_for_retries_is_run_once(ask: Ask, application: Application) -> None:
+    application.contended = 1
     refused = ask("POST", "/add")
     assert (refused.status_code, refused.headers["retry-after"]) == (409, "1")
     assert (application.events, count_of(application.db)) == (["run"], 100)
 
 
-# --- with others around and inside ------------------------------------------------------------------------
+# --- other middlewares and applications -------------------------------------------------------------------
 
 
-async def hand_on(request: Any, call_next: Any) -> Any:
+async def pass_on(request: Any, call_next: Any) -> Any:
     response = await call_next(request)
     response.headers["x-passed"] = "yes"
     return response
 
 
 @pytest.mark.parametrize("place", ["inside", "around"])
-def test_middlewares_that_hand_on_what_the_application_says_change_nothing(place: str) -> None:
+def test_the_transaction_works_inside_and_around_other_middlewares(place: str) -> None:
     with open_counter() as db:
         application = Application(db)
         app = application.app
-        others = [(BaseHTTPMiddleware, {"dispatch": hand_on}), (GZipMiddleware, {"minimum_size": 0})]
+        others = [(BaseHTTPMiddleware, {"dispatch": pass_on}), (GZipMiddleware, {"minimum_size": 0})]
 
         @app.get("/letters")
         async def letters(tx: Tx) -> StreamingResponse:
@@ -264,28 +266,28 @@ def test_middlewares_that_hand_on_what_the_application_says_change_nothing(place
             app.add_middleware(kind, **options)  # type: ignore[arg-type]
         if place == "inside":
             app.user_middleware.insert(0, mine)
-        application.meetings = 1
+        application.contended = 1
         answer = ask_app(app, "POST", "/add-again", json={"by": 3})
         assert (answer.json(), answer.headers["x-passed"]) == (103, "yes")
         assert answer.headers["content-encoding"] == "gzip"
-        application.meetings = 1
+        application.contended = 1
         assert ask_app(app, "POST", "/background").status_code == 409
         assert ask_app(app, "GET", "/letters").text == "abc"
         assert count_of(db) == 204
 
 
-def test_a_mounted_application_is_found_again_by_the_next_run() -> None:
+def test_a_request_to_a_mounted_application_can_be_run_again() -> None:
     with open_counter() as db:
         inner = Application(db)
         outer = FastAPI()
         outer.add_middleware(TransactionMiddleware, db=db)
         outer.mount("/inner", inner.app)
-        inner.meetings = 1
+        inner.contended = 1
         assert ask_app(outer, "GET", "/inner/count").json() == 101
     assert inner.events == ["run"] * 2
 
 
-def test_resources_of_a_run_that_is_given_up_are_released_as_after_an_error() -> None:
+def test_dependencies_of_an_abandoned_run_are_cleaned_up() -> None:
     events: list[str] = []
 
     async def resource() -> AsyncIterator[str]:
@@ -305,12 +307,12 @@ def test_resources_of_a_run_that_is_given_up_are_released_as_after_an_error() ->
         async def count_holding(tx: Tx, resource: Annotated[str, Depends(resource)]) -> int:
             return await application.count(tx)
 
-        application.meetings = 1
+        application.contended = 1
         assert ask_app(application.app, "GET", "/held").json() == 101
     assert events == ["taken", "cancelled", "released", "taken", "released"]
 
 
-def test_a_transaction_opened_by_a_dependency_is_the_innermost() -> None:
+def test_a_transaction_that_a_dependency_opens_is_the_current_one() -> None:
     with open_counter() as db:
         application = Application(db)
 
@@ -328,7 +330,7 @@ def test_a_transaction_opened_by_a_dependency_is_the_innermost() -> None:
 # --- without the middleware -------------------------------------------------------------------------------
 
 
-def test_without_the_middleware_the_dependency_says_what_is_missing() -> None:
+def test_without_the_middleware_the_error_hints_at_add_middleware() -> None:
     app = FastAPI()
 
     @app.get("/")
@@ -345,13 +347,13 @@ def test_without_the_middleware_the_dependency_says_what_is_missing() -> None:
 
 @run_awaiting
 async def test_a_websocket_has_no_transaction() -> None:
-    said: list[Any] = []
+    sent: list[Any] = []
 
     async def receive() -> Any:
         return {"type": "websocket.connect"}
 
     async def send(message: Any) -> None:
-        said.append(message)
+        sent.append(message)
 
     with open_counter() as db:
         application = Application(db)
@@ -366,10 +368,10 @@ async def test_a_websocket_has_no_transaction() -> None:
 
         scope = {"type": "websocket", "path": "/socket", "query_string": b"", "headers": []}
         await application.app(scope, receive, send)
-    assert said[1]["text"] == "no transaction is running here"
+    assert sent[1]["text"] == "no transaction is running here"
 
 
-def test_starlette_needs_no_dependency() -> None:
+def test_starlette_endpoints_use_current_transaction() -> None:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.routing import Route

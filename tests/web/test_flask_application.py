@@ -1,4 +1,4 @@
-"""A Flask application, as people write them, in process and served over HTTP."""
+"""A typical Flask application, called in process and over HTTP."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from holdall.web.wsgi import TransactionMiddleware
 
 
 class Application:
-    """Views around the counter; ``meetings`` is how often another process will count meanwhile."""
+    """Views that use a counter; in the next ``contended`` runs, another writer changes the counter first."""
 
     def __init__(self, db: Database) -> None:
         self.db = db
         self.events: list[Any] = []
-        self.meetings = 0
+        self.contended = 0
         self.app = app = Flask("counting")
         app.wsgi_app = TransactionMiddleware(app.wsgi_app, db)  # type: ignore[method-assign]
         app.get("/count")(self.count)
@@ -38,8 +38,8 @@ class Application:
     def count_up(self, by: int) -> str:
         counter = current_transaction(Transaction).get_one(Counter, "c")
         self.events.append("run")
-        if self.meetings:
-            self.meetings -= 1
+        if self.contended:
+            self.contended -= 1
             bump(self.db)
         counter.n += by
         return str(counter.n)
@@ -122,7 +122,7 @@ def ask(request: pytest.FixtureRequest, application: Application) -> Iterator[As
         yield over_http
 
 
-def test_a_view_changes_items_by_returning(ask: Ask, application: Application) -> None:
+def test_changes_are_committed_when_the_view_returns(ask: Ask, application: Application) -> None:
     assert ask("POST", "/add", json={"by": 3}).text == "3"
     assert ask("GET", "/count").text == "4"
     assert count_of(application.db) == 4
@@ -140,45 +140,45 @@ def test_creating_twice_is_a_conflict(ask: Ask) -> None:
     assert (again.status, "retry-after" in again.headers) == (409, False)
 
 
-def test_a_stream_begins_with_the_commit(ask: Ask, application: Application) -> None:
+def test_the_commit_precedes_the_first_chunk_of_a_stream(ask: Ask, application: Application) -> None:
     assert ask("GET", "/stream").text == "one /stream"
     assert application.events == ["run", 0, 1]
 
 
-def test_a_view_that_says_so_is_run_again_with_its_body(ask: Ask, application: Application) -> None:
-    application.meetings = 2
+def test_a_view_that_asks_for_it_is_run_again_with_its_body(ask: Ask, application: Application) -> None:
+    application.contended = 2
     assert ask("POST", "/add-again", json={"by": 3}).text == "203"
     assert (application.events, count_of(application.db)) == (["run"] * 3, 203)
 
 
-def test_a_form_with_a_file_is_read_again(ask: Ask, application: Application) -> None:
+def test_the_next_run_can_read_a_form_with_a_file_again(ask: Ask, application: Application) -> None:
     import io
 
-    application.meetings = 1
+    application.contended = 1
     answer = ask("POST", "/upload", data={"note": "hello"}, files={"file": io.BytesIO(b"x" * 100_000)})
     assert answer.text == "100100 hello"
 
 
-def test_a_page_is_run_again(ask: Ask, application: Application) -> None:
-    application.meetings = 1
+def test_a_get_request_is_run_again(ask: Ask, application: Application) -> None:
+    application.contended = 1
     assert ask("GET", "/count").text == "101"
     assert application.events == ["run"] * 2
 
 
-def test_a_view_that_does_not_say_so_is_run_once(ask: Ask, application: Application) -> None:
-    application.meetings = 1
+def test_a_view_that_does_not_ask_for_retries_is_run_once(ask: Ask, application: Application) -> None:
+    application.contended = 1
     refused = ask("POST", "/add", json={"by": 3})
     assert (refused.status, refused.headers["retry-after"]) == (409, "1")
     assert (application.events, count_of(application.db)) == (["run"], 100)
 
 
-def test_contention_that_a_view_meets_while_reading_is_seen_if_flask_lets_it_through(
+def test_contention_while_a_view_reads_is_retried_if_flask_propagates_exceptions(
     application: Application,
 ) -> None:
     runs: list[int] = []
 
     @application.app.get("/meeting")
-    def meet_other() -> str:
+    def read_twice() -> str:
         tx = current_transaction()
         found = tx.get(Counter, "new")
         runs.append(1)
@@ -192,7 +192,7 @@ def test_contention_that_a_view_meets_while_reading_is_seen_if_flask_lets_it_thr
     assert len(runs) == 2
 
 
-def test_an_exception_that_flask_lets_through_is_raised_as_it_is(application: Application) -> None:
+def test_an_exception_that_flask_propagates_is_raised_unchanged(application: Application) -> None:
     application.app.testing = True
     with application.app.test_client() as client, pytest.raises(ValueError, match="broken"):
         client.post("/fail")
@@ -205,7 +205,7 @@ class Folder(Model):
 
 
 @pytest.mark.parametrize("size", [10, 1_000_000], ids=["in memory", "on disk"])
-def test_an_upload_is_attached_as_it_is_though_flask_closes_it_before_the_commit(size: int) -> None:
+def test_an_upload_is_attached_although_flask_closes_it_before_the_commit(size: int) -> None:
     with open_counter() as db:
         app = Flask("folders")
         app.wsgi_app = TransactionMiddleware(app.wsgi_app, db)  # type: ignore[method-assign]
@@ -216,14 +216,12 @@ def test_an_upload_is_attached_as_it_is_though_flask_closes_it_before_the_commit
             paper = request.files["paper"]
             folder.paper = paper
             assert paper.stream.tell() == 0
-            folder.paper = paper  # it may be given again
+            folder.paper = paper  # the same file can be assigned again
             return "attached"
 
         data = bytes(size)
         answer = app.test_client().post("/", data={"paper": (BytesIO(data), "paper.bin")})
-        answer.request.environ[
-            "wsgi.input"
-        ].close()  # the test client keeps a large body in a file of its own
+        answer.request.environ["wsgi.input"].close()  # the test client keeps a large body in a temporary file
         assert answer.text == "attached"
         blob = db.get_one(Folder, "blue", include=["paper"]).paper.blob
         assert blob is not None

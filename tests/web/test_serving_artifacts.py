@@ -1,4 +1,4 @@
-"""Artifacts over HTTP: by version or alias, to whom the application gives them."""
+"""Artifacts over HTTP: by version or alias, for the clients that the application authorizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def allow(request: Any, asked: Any) -> bool:
 
 
 def fetch(place: Place, path: str, **headers: str) -> tuple[int, bytes]:
-    """What is behind a path; a redirect leads to the bytes."""
+    """Request a path, and follow a redirect; return the status and the bytes."""
     reply = place.get(f"/attachments/artifacts/{path}", **headers)
     if reply.status_code == 302:
         assert reply.headers["cache-control"] == "no-store"
@@ -29,11 +29,11 @@ def fetch(place: Place, path: str, **headers: str) -> tuple[int, bytes]:
     return reply.status_code, reply.content
 
 
-def test_an_artifact_is_handed_out_by_version_alias_and_key_to_those_who_may(tmp_path: Path) -> None:
+def test_an_authorized_client_gets_an_artifact_by_version_alias_and_key(tmp_path: Path) -> None:
     with open_place(tmp_path, authorize=allow, artifacts=True) as place:
         for content in (b"one", b"two"):
             place.db.artifacts.publish("model", content)
-        place.db.artifacts.publish("hidden", b"nobody's")
+        place.db.artifacts.publish("hidden", b"secret")
         place.db.artifacts.put_alias("model", "live", weights={1: 50, 2: 50})
         ada = {"x_user": "ada"}
         assert fetch(place, "model/1", **ada) == (200, b"one")
@@ -58,7 +58,7 @@ def test_an_artifact_is_handed_out_by_version_alias_and_key_to_those_who_may(tmp
         assert fetch(place, "folder/1", **ada)[0] == 422
 
 
-def test_artifacts_are_served_only_if_the_application_says_so_and_to_whom(tmp_path: Path) -> None:
+def test_artifacts_are_served_only_if_enabled_together_with_an_authorize_function(tmp_path: Path) -> None:
     with open_place(tmp_path) as place:
         place.db.artifacts.publish("model", b"one")
         assert place.get("/attachments/artifacts/model/1").status_code == 404

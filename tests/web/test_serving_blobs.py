@@ -1,4 +1,4 @@
-"""Blobs over HTTP: redirects, and bytes through the application with ranges, conditions and what caches may keep."""
+"""Blobs over HTTP: redirects, and bytes sent by the application, with ranges, conditions and caching headers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdall.attachments.blob.signed_id import sign_id
 from holdall.web import create_app
 from holdall.web.serving.range import LIMIT, parse_range
 
-WORDS = b"0123456789" * 60_000  # more than a piece
+WORDS = b"0123456789" * 60_000  # more than one piece
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ class Reader(Model):
     avatar = has_one_attached()
 
 
-# --- the two ways -----------------------------------------------------------------------------------------
+# --- redirected and proxied -------------------------------------------------------------------------------
 
 
 def test_a_blob_is_redirected_to_a_fresh_url_of_its_service(place: Place) -> None:
@@ -53,7 +53,7 @@ def test_a_blob_is_redirected_to_a_fresh_url_of_its_service(place: Place) -> Non
     assert again.headers["content-disposition"].endswith("filename*=UTF-8''%C3%A4%20b.png")
 
 
-def test_a_proxied_blob_is_sent_with_all_that_caches_need(place: Place) -> None:
+def test_a_proxied_blob_is_sent_with_caching_and_security_headers(place: Place) -> None:
     blob = place.store(WORDS, "a.png", content_type="image/png", identify=False)
     reply = place.get(place.proxy_url(blob))
     assert (reply.status_code, reply.content) == (200, WORDS)
@@ -72,7 +72,7 @@ def test_a_proxied_blob_is_sent_with_all_that_caches_need(place: Place) -> None:
     assert dict(head.headers) == dict(headers)
 
 
-def test_no_cache_keeps_a_file_longer_than_its_url_is_good(place: Place) -> None:
+def test_no_cache_keeps_a_file_longer_than_its_url_is_valid(place: Place) -> None:
     blob = place.store()
     expires = datetime.now(UTC) + timedelta(seconds=100)
     for url, others in ((place.proxy_url(blob, expires=expires), 3), (place.url(blob, expires=expires), 2)):
@@ -96,7 +96,7 @@ def test_an_empty_blob_is_served(place: Place) -> None:
     assert place.get(place.proxy_url(blob), Range="bytes=0-").status_code == 416
 
 
-def test_it_is_mounted_at_its_path_or_at_the_root_in_any_application(tmp_path: Path) -> None:
+def test_the_application_can_be_mounted_at_its_path_or_at_the_root(tmp_path: Path) -> None:
     settings = AttachmentSettings(path="/media/files")
     with Database("memory:", files=f"file:{tmp_path}", secret=SECRET, attachments=settings) as db:
         with db.transaction() as tx:
@@ -122,11 +122,11 @@ def test_it_is_mounted_at_its_path_or_at_the_root_in_any_application(tmp_path: P
                 assert (reply.status_code, reply.content) == (200, b"picture"), (app, proxied)
 
 
-def test_the_urls_of_a_rails_application_lead_to_the_same_files(tmp_path: Path) -> None:
+def test_urls_of_a_rails_application_lead_to_the_same_files(tmp_path: Path) -> None:
     own = AttachmentSettings(signed_ids="rails", variation_digest="rails", path="/rails/active_storage")
     with Database("memory:", files=f"file:{tmp_path}", secret="a" * 64, attachments=own) as db:
         place = Place(db, tmp_path, create_app(db))
-        blob = place.store(picture(), "red.png")
+        blob = place.store(make_picture(), "red.png")
         signed_id = sign_id(["a" * 64], blob.id, purpose="blob", form="rails")
         variation = sign_id(["a" * 64], {"resize_to_limit": [8, 8]}, purpose="variation", form="rails")
         for kind, rest in (("blobs", signed_id), ("representations", f"{signed_id}/{variation}")):
@@ -136,14 +136,14 @@ def test_the_urls_of_a_rails_application_lead_to_the_same_files(tmp_path: Path) 
             )
             assert (moved.status_code, proxied.status_code) == (302, 200)
             assert place.get(moved.headers["location"]).content == proxied.content
-            assert (proxied.content == picture()) is (kind == "blobs")
+            assert (proxied.content == make_picture()) is (kind == "blobs")
 
 
-# --- what is wrong ----------------------------------------------------------------------------------------
+# --- invalid requests and failures ------------------------------------------------------------------------
 
 
-def list_refused_urls(place: Place) -> dict[str, str]:
-    """URLs that lead nowhere, each with why."""
+def list_invalid_urls(place: Place) -> dict[str, str]:
+    """URLs that do not lead to a file, by the reason."""
     blob = place.store()
     url, viewing = place.proxy_url(blob), place.db.blobs.signed_id(blob)
     attaching = place.db.blobs.signed_id(blob, purpose="attach")
@@ -163,13 +163,13 @@ def list_refused_urls(place: Place) -> dict[str, str]:
     }
 
 
-def test_a_url_that_is_wrong_or_out_of_date_is_not_found_and_not_cached(place: Place) -> None:
-    for why, url in list_refused_urls(place).items():
+def test_an_invalid_or_expired_url_is_a_404_and_not_cached(place: Place) -> None:
+    for why, url in list_invalid_urls(place).items():
         reply = place.get(url)
         assert (reply.status_code, reply.headers["cache-control"]) == (404, "no-store"), why
 
 
-def test_a_missing_file_is_not_found_and_a_failure_is_a_500_and_neither_is_cached(place: Place) -> None:
+def test_a_missing_file_is_a_404_a_damaged_one_a_500_and_neither_is_cached(place: Place) -> None:
     blob, damaged = place.store(b"soon gone"), place.store(b"to be damaged")
     place.path_of(blob).unlink()
     place.path_of(damaged).write_bytes(b"other")
@@ -180,7 +180,7 @@ def test_a_missing_file_is_not_found_and_a_failure_is_a_500_and_neither_is_cache
             assert b"damaged" not in reply.content
 
 
-def test_what_a_client_cannot_have_is_a_405(place: Place) -> None:
+def test_an_unsupported_method_is_a_405(place: Place) -> None:
     assert place.get(place.proxy_url(place.store()), "POST").status_code == 405
 
 
@@ -199,11 +199,11 @@ def test_what_a_client_cannot_have_is_a_405(place: Place) -> None:
         ("bytes= 1-2 ", range(1, 3)),
     ],
 )
-def test_one_range_is_understood(header: str, bytes_: range) -> None:
+def test_a_single_range_is_parsed(header: str, bytes_: range) -> None:
     assert parse_range(header, 10) == bytes_
 
 
-NONSENSE = [
+UNSUPPORTED_RANGES = [
     "bytes=10-",
     "bytes=5-4",
     "bytes=-0",
@@ -214,15 +214,22 @@ NONSENSE = [
     "bytes=a-b",
     "bytes=1-2,4-5",
 ]
-NONSENSE += ["items=0-1", "bytes=0-0,", "bytes=--1", "bytes=0-9" + "9" * 30, "bytes=²-3", "bytes=0-0," * 1000]
+UNSUPPORTED_RANGES += [
+    "items=0-1",
+    "bytes=0-0,",
+    "bytes=--1",
+    "bytes=0-9" + "9" * 30,
+    "bytes=²-3",
+    "bytes=0-0," * 1000,
+]
 
 
-@pytest.mark.parametrize("header", NONSENSE)
-def test_nonsense_and_several_ranges_are_refused(header: str) -> None:
+@pytest.mark.parametrize("header", UNSUPPORTED_RANGES)
+def test_malformed_and_multiple_ranges_are_rejected(header: str) -> None:
     assert parse_range(header, 10) is None
 
 
-def test_a_range_of_100_mebibytes_is_refused_unless_it_is_the_rest() -> None:
+def test_a_range_of_100_mebibytes_is_rejected_unless_it_is_open_ended() -> None:
     assert LIMIT == 100 * 1024**2
     huge = 10 * LIMIT
     assert parse_range(f"bytes=0-{LIMIT - 1}", huge) is None
@@ -231,7 +238,7 @@ def test_a_range_of_100_mebibytes_is_refused_unless_it_is_the_rest() -> None:
     assert parse_range("bytes=7-", huge) == range(7, huge)
 
 
-def test_a_range_is_sent_and_a_bad_one_is_refused_with_the_size(place: Place) -> None:
+def test_a_range_is_sent_and_an_invalid_one_is_rejected_with_the_size(place: Place) -> None:
     url = place.proxy_url(place.store(WORDS))
     for first, last in ((0, 0), (3, 299_999), (255 * 1024, len(WORDS) - 1)):
         reply = place.get(url, Range=f"bytes={first}-{last}")
@@ -244,7 +251,7 @@ def test_a_range_is_sent_and_a_bad_one_is_refused_with_the_size(place: Place) ->
         assert reply.headers["cache-control"] == "no-store"
 
 
-def test_a_client_that_has_the_bytes_is_told_so(place: Place) -> None:
+def test_conditional_requests_are_answered_as_http_defines(place: Place) -> None:
     blob = place.store()
     url = place.proxy_url(blob)
     headers = place.get(url).headers
@@ -276,11 +283,11 @@ def test_a_client_that_has_the_bytes_is_told_so(place: Place) -> None:
             assert reply.content == b""
 
 
-# --- how files are shown ----------------------------------------------------------------------------------
+# --- content types and dispositions -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("kind", "wish", "served", "how"),
+    ("kind", "query", "served", "how"),
     [
         ("image/png", "", "image/png", "inline"),
         ("image/png", "?disposition=attachment", "image/png", "attachment"),
@@ -297,11 +304,11 @@ def test_a_client_that_has_the_bytes_is_told_so(place: Place) -> None:
         ),
     ],
 )
-def test_a_wish_of_the_client_never_loosens_how_a_file_is_shown(
-    place: Place, kind: str, wish: str, served: str, how: str
+def test_a_query_of_the_client_never_makes_a_file_less_safe(
+    place: Place, kind: str, query: str, served: str, how: str
 ) -> None:
     blob = place.store(b"<script>alert(1)</script>", "a.html", content_type=kind, identify=False)
-    for url in (place.proxy_url(blob) + wish, place.get(place.url(blob) + wish).headers["location"]):
+    for url in (place.proxy_url(blob) + query, place.get(place.url(blob) + query).headers["location"]):
         for changed in (url, f"{url}{'&' if '?' in url else '?'}response-content-type=text/html"):
             headers = place.get(changed).headers
             assert headers["content-type"] == served
@@ -314,7 +321,7 @@ def test_a_wish_of_the_client_never_loosens_how_a_file_is_shown(
 
 
 @pytest.mark.parametrize("colour", ["sync", "async"])
-def test_the_application_decides_who_sees_what(place: Place, colour: str) -> None:
+def test_the_application_decides_who_can_see_a_blob(place: Place, colour: str) -> None:
     seen: list[Any] = []
 
     def decide(request: Any, asked: Any) -> bool:
@@ -333,8 +340,8 @@ def test_the_application_decides_who_sees_what(place: Place, colour: str) -> Non
     assert seen == [("view", blob, None)] * 3
 
 
-def test_no_shared_cache_keeps_a_reply_that_a_session_leaves_a_cookie_in(place: Place) -> None:
-    """Starlette sets a cookie on whatever reply comes first after a session changed."""
+def test_a_reply_to_which_a_session_adds_a_cookie_is_private(place: Place) -> None:
+    """Starlette sets the cookie on the first reply after the session changed."""
 
     class Visit:
         def __init__(self, app: Any) -> None:
@@ -355,15 +362,15 @@ def test_no_shared_cache_keeps_a_reply_that_a_session_leaves_a_cookie_in(place: 
     assert loud.headers["cache-control"].startswith("private")
 
 
-def test_an_async_database_is_served_too(tmp_path: Path) -> None:
+def test_an_async_database_can_be_served(tmp_path: Path) -> None:
     db = AsyncDatabase("memory:", files=f"file:{tmp_path}", secret=SECRET)
     with db.sync as twin:
         place = Place(twin, tmp_path, create_app(db))
         assert place.get(place.proxy_url(place.store())).content == b"words"
 
 
-def picture(size: tuple[int, int] = (64, 48)) -> bytes:
-    """A picture as PNG."""
+def make_picture(size: tuple[int, int] = (64, 48)) -> bytes:
+    """A PNG."""
     drawn = io.BytesIO()
     Image.new("RGB", size, (200, 30, 30)).save(drawn, "PNG")
     return drawn.getvalue()
@@ -374,8 +381,8 @@ def variant_of(place: Place, blob: Blob, variant: Variant, **options: Any) -> st
     return Representation(place.db._context.settings, blob, variant).url(**options)
 
 
-def test_a_variant_is_made_when_it_is_asked_for_and_served_like_a_blob(place: Place) -> None:
-    blob = place.store(picture(), "red.png")
+def test_a_variant_is_made_on_request_and_served_like_a_blob(place: Place) -> None:
+    blob = place.store(make_picture(), "red.png")
     small = Variant(resize_to_limit=(16, 16), format="webp")
     reply = place.get(variant_of(place, blob, small, proxied=True))
     assert (reply.status_code, reply.headers["content-type"]) == (200, "image/webp")
@@ -386,15 +393,15 @@ def test_a_variant_is_made_when_it_is_asked_for_and_served_like_a_blob(place: Pl
     assert place.get(moved.headers["location"]).content == reply.content
 
 
-def test_no_picture_is_made_of_what_is_none(place: Place) -> None:
+def test_a_variant_of_a_file_that_is_not_a_picture_is_a_422(place: Place) -> None:
     small = Variant(resize_to_limit=(16, 16))
-    text, broken = place.store(b"text"), place.store(picture()[:60], "broken.png")
+    text, broken = place.store(b"text"), place.store(make_picture()[:60], "broken.png")
     for blob in (text, broken):
         reply = place.get(variant_of(place, blob, small, proxied=True))
         assert (reply.status_code, reply.headers["cache-control"]) == (422, "no-store")
 
 
-def test_a_variant_that_nobody_signed_is_not_made(place: Place) -> None:
+def test_a_variant_with_a_forged_signature_is_not_made(place: Place) -> None:
     blob = place.store(b"x", "a.png", content_type="image/png", identify=False)
     start, variation, name = variant_of(place, blob, Variant(resize_to_limit=(10, 10))).rsplit("/", 2)
     other = variant_of(place, blob, Variant(resize_to_limit=(9999, 9999))).rsplit("/", 2)[1]

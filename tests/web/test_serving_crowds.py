@@ -1,4 +1,4 @@
-"""A crowd of clients at once, some of them stuck: the event loop goes on, and little is held in memory."""
+"""Hundreds of clients at once, some of them stuck: the event loop keeps running, and memory use stays small."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ UPLOADS = 10
 EACH = 64 * 1024
 
 
-class Watched:
-    """An application, and how many bytes it has handed to the server that are not on their way to a client yet."""
+class MeteredApp:
+    """Wraps an application, and counts the bytes that it has passed to the server but that have not been sent yet."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -50,7 +50,7 @@ class Watched:
             self.most = max(self.most, sum(self.held.values()))
             if body:
                 self.begun.release()
-            await send(message)  # it returns when the server has room again
+            await send(message)  # returns when the server has room again
             self.held[mark] = 0
 
         try:
@@ -60,14 +60,14 @@ class Watched:
 
 
 @contextmanager
-def stuck_clients(watched: Watched, url: str, path: str) -> Iterator[None]:
-    """Clients that ask for a file, read nothing of it, and stay."""
+def open_stuck_clients(metered: MeteredApp, url: str, path: str) -> Iterator[None]:
+    """Clients that request a file, read nothing, and stay connected."""
     host, port = url.removeprefix("http://").split(":")
     lines = [socket.create_connection((host, int(port))) for _ in range(STUCK)]
     for line in lines:
         line.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     for _ in lines:
-        watched.begun.acquire()
+        metered.begun.acquire()
     try:
         yield
     finally:
@@ -76,7 +76,7 @@ def stuck_clients(watched: Watched, url: str, path: str) -> Iterator[None]:
 
 
 async def ask(url: str, method: str, path: str, headers: str = "", body: bytes = b"") -> tuple[int, bytes]:
-    """A request on a connection of its own, with as little of a client as can be: there are hundreds."""
+    """Send a request on its own connection, with a minimal client, because there are hundreds."""
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     length = f"Content-Length: {len(body)}\r\n" if body else ""
@@ -89,8 +89,8 @@ async def ask(url: str, method: str, path: str, headers: str = "", body: bytes =
 
 
 @run_awaiting
-async def meet(place: Place, url: str, film: Blob, data: bytes, small: Representation) -> None:
-    """200 ranges, uploads and a transform at once; every one of them has to end, and be right."""
+async def serve_crowd(place: Place, url: str, film: Blob, data: bytes, small: Representation) -> None:
+    """Request 200 ranges, uploads and a transform at once; check that each finishes with the right result."""
 
     async def download(number: int) -> None:
         start = number * 20_000
@@ -110,25 +110,25 @@ async def meet(place: Place, url: str, film: Blob, data: bytes, small: Represent
     await asyncio.gather(transform(), *map(upload, range(UPLOADS)), *map(download, range(CROWD)))
 
 
-def test_a_crowd_is_served_while_others_are_stuck_and_little_is_held(tmp_path: Path) -> None:
+def test_a_crowd_is_served_while_other_clients_are_stuck_and_memory_use_stays_small(tmp_path: Path) -> None:
     data, drawn = os.urandom(CROWD * 20_000 + EACH), io.BytesIO()
     Image.effect_noise((800, 600), 90).save(drawn, "PNG")
     with open_place(tmp_path, f"embedded:{tmp_path / 'app.db'}") as place:
         film, large = place.store(data, "film.bin"), place.store(bytes(32 * 1024**2), "large.bin")
         picture = place.store(drawn.getvalue(), "picture.png")
         small = Representation(place.db._context.settings, picture, Variant(resize_to_limit=(40, 40)))
-        watched = Watched(place.app)
-        with serve_asgi(watched) as url, stuck_clients(watched, url, place.proxy_url(large)):
-            meet(place, url, film, data, small)
-            assert len(watched.held) == STUCK, (
-                "the clients that read nothing are still connected, and did not keep others waiting"
+        metered = MeteredApp(place.app)
+        with serve_asgi(metered) as url, open_stuck_clients(metered, url, place.proxy_url(large)):
+            serve_crowd(place, url, film, data, small)
+            assert len(metered.held) == STUCK, (
+                "the stuck clients are still connected while the others have finished"
             )
-        assert watched.largest <= NEAR
-        assert watched.most <= STUCK * NEAR + CROWD * EACH
+        assert metered.largest <= NEAR
+        assert metered.most <= STUCK * NEAR + CROWD * EACH
         assert [each.size for each in place.db.files.list("up/")] == [1_000_000] * UPLOADS
 
 
-def test_a_hook_that_blocks_keeps_nobody_else_waiting(tmp_path: Path) -> None:
+def test_a_blocking_hook_does_not_delay_other_requests(tmp_path: Path) -> None:
     began, end = threading.Event(), threading.Event()
 
     def authorize(request: Any, asked: Any) -> bool:
@@ -150,8 +150,8 @@ def test_a_hook_that_blocks_keeps_nobody_else_waiting(tmp_path: Path) -> None:
         ask_others(create_app(place.db, authorize=authorize), place.proxy_url(place.store()))
 
 
-def test_nothing_is_read_ahead_of_a_client_that_does_not_read(tmp_path: Path) -> None:
-    """A huge range is asked for, and its second piece is never taken: no third one is read, and none is large."""
+def test_nothing_is_read_ahead_for_a_client_that_does_not_read(tmp_path: Path) -> None:
+    """A client requests a huge range and never takes the second piece: no third piece is read, and none is large."""
     service = Recorder(DiskService(tmp_path))
     with Database("memory:", files=service, secret=SECRET) as db:
         place = Place(db, tmp_path, create_app(db))
@@ -174,7 +174,7 @@ def test_nothing_is_read_ahead_of_a_client_that_does_not_read(tmp_path: Path) ->
             scope |= {"headers": [(b"range", b"bytes=0-16000000")]}
             task = asyncio.create_task(place.app(scope, asyncio.Event().wait, send))
             await full.wait()
-            for _ in range(100):  # time for whatever would go on
+            for _ in range(100):  # let any further reads run
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.wait([task])
@@ -184,7 +184,7 @@ def test_nothing_is_read_ahead_of_a_client_that_does_not_read(tmp_path: Path) ->
         assert [request.size for request in service.requests] == [NEAR, NEAR]
 
 
-def test_a_picture_that_many_ask_for_at_once_is_made_once(tmp_path: Path) -> None:
+def test_a_picture_requested_by_many_clients_at_once_is_made_once(tmp_path: Path) -> None:
     service = Recorder(DiskService(tmp_path))
     with Database("memory:", files=service, secret=SECRET) as db:
         data = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Direct uploads: the requests and replies of Rails, what is refused, and Rails' own client in a browser."""
+"""Direct uploads: the requests and replies of Rails, rejected uploads, and Rails' own client in a browser."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BODY = b"\x89PNG\r\n\x1a\nnot much of a picture"
 
 
 class Album(Model):
-    """Something that has files."""
+    """A model with attachments."""
 
     name: Key[str]
     cover = has_one_attached()
@@ -45,8 +45,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         yield found
 
 
-def state_file(**changes: Any) -> dict[str, Any]:
-    """What a client says of a file."""
+def describe_file(**changes: Any) -> dict[str, Any]:
+    """What a client states about a file."""
     checksum = b64encode(md5(BODY).digest()).decode()
     return {
         "filename": "ä.png",
@@ -61,36 +61,36 @@ def post(place: Place, blob: Any, app: Any = None, **headers: str) -> Response:
     return ask_app(app or place.app, "POST", UPLOADS, json={"blob": blob}, headers=named)
 
 
-def test_a_client_is_told_where_to_put_the_bytes_and_attaches_by_the_signed_id(place: Place) -> None:
-    reply = post(place, state_file(metadata={"custom": {"mood": "good"}}))
-    told = reply.json()
+def test_the_reply_says_where_to_put_the_bytes_and_its_signed_id_attaches_the_blob(place: Place) -> None:
+    reply = post(place, describe_file(metadata={"custom": {"mood": "good"}}))
+    answer = reply.json()
     assert (reply.status_code, reply.headers["cache-control"]) == (200, "no-store")
     names = "id key filename content_type metadata service_name byte_size checksum created_at signed_id direct_upload"
-    assert list(told) == names.split()
-    assert {name: told[name] for name in state_file()} == state_file()
-    assert told["metadata"] == {"custom": {"mood": "good"}}
-    assert told["created_at"].endswith("Z")
-    assert place.db.blobs.find(told["id"]).key == told["key"]
-    direct = told["direct_upload"]
+    assert list(answer) == names.split()
+    assert {name: answer[name] for name in describe_file()} == describe_file()
+    assert answer["metadata"] == {"custom": {"mood": "good"}}
+    assert answer["created_at"].endswith("Z")
+    assert place.db.blobs.find(answer["id"]).key == answer["key"]
+    direct = answer["direct_upload"]
     sent = ask_app(place.app, "PUT", direct["url"], content=BODY, headers=direct["headers"])
     assert sent.status_code == 204
     with place.db.transaction() as tx:
-        tx.get_one(Album, "a").cover = told["signed_id"]
+        tx.get_one(Album, "a").cover = answer["signed_id"]
     album = place.db.get_one(Album, "a", include=["cover"])
     assert album.cover.blob is not None
-    assert (album.cover.blob.id, album.cover.blob.content_type) == (told["id"], "image/png")
+    assert (album.cover.blob.id, album.cover.blob.content_type) == (answer["id"], "image/png")
     url = album.cover.url(proxied=True)
     assert url is not None
     assert place.get(url).content == BODY
 
 
-def test_what_only_we_may_say_of_a_file_is_dropped(place: Place) -> None:
+def test_metadata_and_attributes_reserved_for_the_server_are_dropped(place: Place) -> None:
     claims = {"analyzed": True, "identified": True, "composed": True, "custom": {"a": "b"}}
-    told = post(place, state_file(metadata=claims)).json()
-    assert told["metadata"] == {"custom": {"a": "b"}}
-    assert dict(place.db.blobs.find(told["id"]).metadata) == {"custom": {"a": "b"}}
+    answer = post(place, describe_file(metadata=claims)).json()
+    assert answer["metadata"] == {"custom": {"a": "b"}}
+    assert dict(place.db.blobs.find(answer["id"]).metadata) == {"custom": {"a": "b"}}
     smuggled = post(
-        place, state_file(key="../../x", service_name="other", id="mine", metadata={"identified": True})
+        place, describe_file(key="../../x", service_name="other", id="mine", metadata={"identified": True})
     )
     found = smuggled.json()
     assert (len(found["key"]), found["service_name"], found["metadata"]) == (28, place.db.files.service, {})
@@ -99,30 +99,28 @@ def test_what_only_we_may_say_of_a_file_is_dropped(place: Place) -> None:
 @pytest.mark.parametrize(
     ("blob", "status"),
     [
-        (state_file(byte_size=1_000_001), 413),
-        (state_file(content_type="text/html"), 415),
-        (state_file(content_type=None), 415),
-        (state_file(byte_size=-1), 422),
-        (state_file(byte_size="7"), 422),
-        (state_file(byte_size=True), 422),
-        (state_file(checksum="nonsense"), 422),
-        (state_file(checksum=None), 422),
-        (state_file(filename=""), 422),
-        (state_file(filename=7), 422),
-        (state_file(metadata=[1]), 422),
-        (state_file(metadata={"custom": {"bad\nname": "x"}}), 422),
-        (state_file(metadata={"huge": "x" * 70_000}), 413),
+        (describe_file(byte_size=1_000_001), 413),
+        (describe_file(content_type="text/html"), 415),
+        (describe_file(content_type=None), 415),
+        (describe_file(byte_size=-1), 422),
+        (describe_file(byte_size="7"), 422),
+        (describe_file(byte_size=True), 422),
+        (describe_file(checksum="nonsense"), 422),
+        (describe_file(checksum=None), 422),
+        (describe_file(filename=""), 422),
+        (describe_file(filename=7), 422),
+        (describe_file(metadata=[1]), 422),
+        (describe_file(metadata={"custom": {"bad\nname": "x"}}), 422),
+        (describe_file(metadata={"huge": "x" * 70_000}), 413),
         ([], 422),
         (None, 422),
     ],
 )
-def test_what_is_not_accepted_is_refused_before_anything_is_stored(
-    place: Place, blob: Any, status: int
-) -> None:
+def test_a_file_that_is_not_accepted_is_rejected(place: Place, blob: Any, status: int) -> None:
     assert post(place, blob).status_code == status
 
 
-def test_the_client_cannot_attach_with_an_id_for_viewing(place: Place) -> None:
+def test_an_id_for_viewing_cannot_be_attached(place: Place) -> None:
     blob = place.store(BODY, "a.png")
     with pytest.raises(InvalidTokenError), place.db.transaction() as tx:
         tx.get_one(Album, "a").cover = place.db.blobs.signed_id(blob)
@@ -132,7 +130,7 @@ def test_the_client_cannot_attach_with_an_id_for_viewing(place: Place) -> None:
     "url", ["http://169.254.169.254/latest", "file:///etc/passwd", "https://x.example/a.png"]
 )
 def test_a_url_is_never_fetched(place: Place, url: str) -> None:
-    """A text is a signed id and nothing else: whatever it names, it is refused as a forged one."""
+    """A string is taken for a signed id, never for an address, so any other string is rejected as forged."""
     with pytest.raises(InvalidTokenError), place.db.transaction() as tx:
         tx.get_one(Album, "a").cover = url
     with pytest.raises(InvalidOptionsError):
@@ -155,17 +153,21 @@ def test_a_url_is_never_fetched(place: Place, url: str) -> None:
         ({"Origin": "null"}, 403),
     ],
 )
-def test_a_page_of_another_site_begins_no_upload(place: Place, headers: dict[str, str], status: int) -> None:
-    assert post(place, state_file(), **headers).status_code == status
+def test_a_page_of_another_site_cannot_begin_an_upload(
+    place: Place, headers: dict[str, str], status: int
+) -> None:
+    assert post(place, describe_file(), **headers).status_code == status
 
 
-def test_an_application_may_have_its_own_rule_against_forged_requests(place: Place) -> None:
+def test_an_application_can_replace_the_rule_against_forged_requests(place: Place) -> None:
     app = create_app(place.db, csrf=lambda request: request.headers.get("x-csrf-token") == "mine")
-    assert post(place, state_file(), app, Sec_Fetch_Site="same-origin").status_code == 403
-    assert post(place, state_file(), app, Sec_Fetch_Site="cross-site", X_CSRF_Token="mine").status_code == 200
+    assert post(place, describe_file(), app, Sec_Fetch_Site="same-origin").status_code == 403
+    assert (
+        post(place, describe_file(), app, Sec_Fetch_Site="cross-site", X_CSRF_Token="mine").status_code == 200
+    )
 
 
-def test_an_application_decides_who_uploads_what(place: Place) -> None:
+def test_the_application_decides_which_uploads_it_allows(place: Place) -> None:
     seen: list[Any] = []
 
     def authorize(request: Any, asked: Any) -> bool:
@@ -173,8 +175,8 @@ def test_an_application_decides_who_uploads_what(place: Place) -> None:
         return bool(asked.byte_size < 10)
 
     app = create_app(place.db, authorize=authorize)
-    assert post(place, state_file(), app).status_code == 403
-    assert post(place, state_file(byte_size=9), app).status_code == 200
+    assert post(place, describe_file(), app).status_code == 403
+    assert post(place, describe_file(byte_size=9), app).status_code == 200
     assert [(each.action, each.filename, each.content_type) for each in seen] == [
         ("upload", "ä.png", "image/png")
     ] * 2
@@ -194,7 +196,7 @@ PAGE = """
 """
 
 
-def test_rails_own_client_uploads_from_a_page_and_its_form_attaches(tmp_path: Path) -> None:
+def test_rails_own_client_uploads_from_a_page_and_its_form_attaches_the_files(tmp_path: Path) -> None:
     script = browser_package("@rails/activestorage") / "app/assets/javascripts/activestorage.js"
     with open_place(tmp_path, f"embedded:{tmp_path / 'app.db'}") as place:
 

@@ -1,4 +1,4 @@
-"""Resumable uploads over HTTP: what tus 1.0.0 demands of each request and reply, and what is refused."""
+"""Resumable uploads over HTTP: the requests and replies of tus 1.0.0, and rejected requests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ METADATA = (
 
 
 class Album(Model):
-    """Something that has files."""
+    """A model with an attachment."""
 
     name: Key[str]
     cover = has_one_attached()
@@ -50,11 +50,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 def ask(place: Place, method: str, url: str, body: Any = b"", *, app: Any = None, **headers: Any) -> Response:
-    """A request of a client that knows the protocol; a header that is None is not sent."""
-    said: dict[str, Any] = {"Tus-Resumable": "1.0.0"} | {
+    """Send a request with the protocol's version; a header whose value is None is not sent."""
+    given: dict[str, Any] = {"Tus-Resumable": "1.0.0"} | {
         name.replace("_", "-"): value for name, value in headers.items()
     }
-    sent = {name: str(value) for name, value in said.items() if value is not None}
+    sent = {name: str(value) for name, value in given.items() if value is not None}
     response = ask_app(app or place.app, method, url, content=body, headers=sent)
     assert response.headers["Tus-Resumable"] == "1.0.0"
     return response
@@ -69,7 +69,7 @@ def patch(place: Place, url: str, offset: Any, body: Any, **headers: Any) -> Res
     return ask(place, "PATCH", url, body, **named | headers)
 
 
-def test_a_server_says_what_it_knows(place: Place) -> None:
+def test_options_reports_what_the_server_supports(place: Place) -> None:
     for url in (UPLOADS, f"{UPLOADS}/anything"):
         response = ask(place, "OPTIONS", url, Tus_Resumable=None)
         assert (response.status_code, response.headers["Tus-Version"]) == (204, "1.0.0")
@@ -80,7 +80,7 @@ def test_a_server_says_what_it_knows(place: Place) -> None:
         }
 
 
-def test_a_file_comes_in_several_requests_and_is_attached_by_its_signed_id(place: Place) -> None:
+def test_a_file_is_uploaded_in_several_requests_and_attached_by_its_signed_id(place: Place) -> None:
     created = create(place)
     url = created.headers["Location"]
     assert (created.status_code, created.headers["Upload-Offset"]) == (201, "0")
@@ -105,7 +105,7 @@ def test_a_file_comes_in_several_requests_and_is_attached_by_its_signed_id(place
     assert place.get(place.proxy_url(blob)).content == DATA
 
 
-def test_a_small_file_comes_with_its_creation(place: Place) -> None:
+def test_a_small_file_is_uploaded_with_its_creation(place: Place) -> None:
     created = ask(
         place,
         "POST",
@@ -123,13 +123,13 @@ def test_a_small_file_comes_with_its_creation(place: Place) -> None:
     assert "Holdall-Signed-Id" in create(place, 0).headers
 
 
-def test_what_cannot_be_created_is_refused(place: Place) -> None:
+def test_an_invalid_creation_is_rejected(place: Place) -> None:
     wrong: list[tuple[int, dict[str, Any]]] = [
         *((400, {"Upload_Length": size}) for size in (None, "", "-1", "many", "9" * 30)),
         (400, {"Upload_Length": None, "Upload_Defer_Length": 1}),
         *(
-            (400, {"Upload_Metadata": said})
-            for said in ("name %", "a YQ==,a YQ==", "a YQ==,", "a YQ", "x" * 9000)
+            (400, {"Upload_Metadata": metadata})
+            for metadata in ("name %", "a YQ==,a YQ==", "a YQ==,", "a YQ", "x" * 9000)
         ),
         (400, {"Upload_Metadata": f"filetype {b64encode(b'image/png' + bytes([10])).decode()}"}),
         (413, {"Upload_Length": 1_000_001}),
@@ -142,19 +142,19 @@ def test_what_cannot_be_created_is_refused(place: Place) -> None:
     assert (response.status_code, response.headers["Tus-Version"]) == (412, "1.0.0")
 
 
-def test_a_hook_decides_about_creations(place: Place) -> None:
-    asked_for = []
+def test_a_hook_decides_which_uploads_are_created(place: Place) -> None:
+    requested = []
 
     def decide(request: Any, wanted: Any) -> bool:
-        asked_for.append((wanted.action, wanted.filename, wanted.content_type, wanted.byte_size))
+        requested.append((wanted.action, wanted.filename, wanted.content_type, wanted.byte_size))
         return bool(wanted.byte_size < 10)
 
     app = create_app(place.db, authorize=decide)
     assert [create(place, size, app=app).status_code for size in (9, 10)] == [201, 403]
-    assert asked_for == [("upload", "ä.gif", "image/png", size) for size in (9, 10)]
+    assert requested == [("upload", "ä.gif", "image/png", size) for size in (9, 10)]
 
 
-def test_bytes_that_do_not_fit_are_refused_and_not_kept(place: Place) -> None:
+def test_bytes_at_a_wrong_offset_or_past_the_end_are_rejected_and_not_kept(place: Place) -> None:
     url = create(place).headers["Location"]
     patch(place, url, 0, DATA[:10])
     for status, offset, body, headers in (
@@ -168,7 +168,7 @@ def test_bytes_that_do_not_fit_are_refused_and_not_kept(place: Place) -> None:
         (413, 10, DATA[10:] + b"more", {}),
         (413, 10, iter([DATA[10:], b"more"]), {}),
     ):
-        content = aiter_of(body) if isinstance(body, Iterator) else body
+        content = send_pieces(body) if isinstance(body, Iterator) else body
         response = patch(place, url, offset, content, **headers)
         assert response.status_code == status, (offset, headers)
         if status == 409:
@@ -177,7 +177,7 @@ def test_bytes_that_do_not_fit_are_refused_and_not_kept(place: Place) -> None:
     assert patch(place, url, 10, DATA[10:]).headers["Upload-Offset"] == str(len(DATA))
 
 
-async def aiter_of(pieces: Iterator[bytes]) -> Any:
+async def send_pieces(pieces: Iterator[bytes]) -> Any:
     for piece in pieces:
         yield piece
 
@@ -197,7 +197,7 @@ def test_bytes_with_a_wrong_checksum_are_not_kept(place: Place) -> None:
     assert place.db.blobs.download(blob) == DATA
 
 
-def test_an_upload_that_was_ended_is_gone(place: Place) -> None:
+def test_a_terminated_upload_is_gone(place: Place) -> None:
     url = create(place).headers["Location"]
     patch(place, url, 0, DATA[:10])
     before = len(list(place.db.files.list()))
@@ -208,7 +208,7 @@ def test_an_upload_that_was_ended_is_gone(place: Place) -> None:
         assert (response.status_code, "Upload-Offset" in response.headers) == (404, False)
 
 
-def test_an_upload_whose_server_died_at_its_last_byte_is_completed_by_a_look(place: Place) -> None:
+def test_a_head_request_completes_an_upload_whose_server_died_after_the_last_byte(place: Place) -> None:
     upload = place.db.blobs.start_upload(filename="a.gif", byte_size=SIZE)
 
     def die() -> Iterator[bytes]:
@@ -224,7 +224,7 @@ def test_an_upload_whose_server_died_at_its_last_byte_is_completed_by_a_look(pla
     assert place.db.blobs.download(blob) == DATA
 
 
-def test_a_method_can_be_said_in_a_header(place: Place) -> None:
+def test_a_header_can_override_the_method(place: Place) -> None:
     url = create(place).headers["Location"]
     named = {"Upload_Offset": 0, "Content_Type": BODY_TYPE, "X_HTTP_Method_Override": "PATCH"}
     assert ask(place, "POST", url, DATA, **named).status_code == 204
@@ -244,7 +244,7 @@ def test_another_signed_id_is_not_the_url_of_an_upload(place: Place) -> None:
     assert place.db.blobs.download(blob) == DATA
 
 
-def test_an_upload_expires_when_its_replies_say_so(tmp_path: Path) -> None:
+def test_an_upload_expires_when_its_replies_announce(tmp_path: Path) -> None:
     clock = Clock(ticking=True)
     with open_place(tmp_path) as place:
         aio = place.db.aio
@@ -261,7 +261,7 @@ def test_an_upload_expires_when_its_replies_say_so(tmp_path: Path) -> None:
         assert patch(place, url, 10, DATA[10:], app=app).status_code == 404
 
 
-def test_a_large_request_is_stored_in_parts_and_what_came_of_a_broken_one_is_kept() -> None:
+def test_a_large_request_is_stored_in_parts_and_a_broken_one_keeps_what_arrived() -> None:
     mebibyte = bytes(1024**2)
     service = Recorder(MemoryService())
     with (
@@ -272,18 +272,18 @@ def test_a_large_request_is_stored_in_parts_and_what_came_of_a_broken_one_is_kep
         url = f"{UPLOADS}/{db.blobs.signed_id(upload.id, purpose='upload')}"
         address = urlsplit(server)
         connection = HTTPConnection(str(address.hostname), address.port)
-        begin(connection, url, 0, 26 * 1024**2)
+        begin_patch(connection, url, 0, 26 * 1024**2)
         for _ in range(19):
             connection.send(mebibyte)
         connection.close()
         connection = HTTPConnection(str(address.hostname), address.port)
-        for _ in range(5000):  # until the server sees that the client is gone
+        for _ in range(5000):  # until the server notices the disconnect
             connection.request("HEAD", url, headers={"Tus-Resumable": "1.0.0"})
             response = connection.getresponse()
             response.read()
             if response.headers["Upload-Offset"] == str(19 * 1024**2):
                 break
-        begin(connection, url, 19 * 1024**2, 7 * 1024**2)
+        begin_patch(connection, url, 19 * 1024**2, 7 * 1024**2)
         for _ in range(7):
             connection.send(mebibyte)
         response = connection.getresponse()
@@ -294,23 +294,21 @@ def test_a_large_request_is_stored_in_parts_and_what_came_of_a_broken_one_is_kep
     assert max(sizes) == 8 * 1024**2
 
 
-def test_a_client_that_sends_nothing_more_is_not_waited_for(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_that_stops_sending_times_out(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdall.web.serving.body.IDLE", 0.1)
     with serve_asgi(place.app) as server:
         url = create(place, 900_000).headers["Location"]
         address = urlsplit(server)
         connection = HTTPConnection(str(address.hostname), address.port)
-        begin(connection, url, 0, 800_000)
+        begin_patch(connection, url, 0, 800_000)
         connection.send(DATA)
         assert connection.getresponse().status == 408
         connection.close()
     assert ask(place, "HEAD", url).headers["Upload-Offset"] == str(SIZE)
 
 
-def begin(connection: HTTPConnection, url: str, offset: int, size: int) -> None:
-    """Begin to send bytes of an upload."""
+def begin_patch(connection: HTTPConnection, url: str, offset: int, size: int) -> None:
+    """Send the head of a PATCH request; the caller sends the body."""
     connection.putrequest("PATCH", url)
     for name, value in {
         "Tus-Resumable": "1.0.0",

@@ -1,4 +1,4 @@
-"""The client tus-js-client, as npm has it, uploads to a real server: broken off, resumed, the server killed."""
+"""tus-js-client, from npm, uploads to a real server: uploads that break off and resume, and a killed server."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ BROKEN_AT = 12 * MEBIBYTE
 
 
 class Film(Model):
-    """Something that has a file."""
+    """A model with an attachment."""
 
     name: Key[str]
     file = has_one_attached()
 
 
 class Tunnel:
-    """The way from clients to a server, whose port may change.
+    """A proxy from clients to a server whose port may change.
 
-    The first connection with many bytes stalls until it is released, and ends then.
+    The first connection that sends many bytes stalls until it is released, and then closes.
     """
 
     def __init__(self, port: int) -> None:
@@ -81,7 +81,7 @@ class Tunnel:
 
 
 class Place:
-    """A directory with a server, a file to be uploaded, and what the client needs."""
+    """A server's directory, the file to upload, and the client's package."""
 
     def __init__(self, directory: Path, package: Path) -> None:
         self.directory = directory
@@ -91,7 +91,7 @@ class Place:
 
     @contextmanager
     def client(self, endpoint: str, *url: str) -> Iterator[subprocess.Popen[str]]:
-        """The client, at work."""
+        """Run the client."""
         process = subprocess.Popen(
             [
                 "node",
@@ -112,13 +112,13 @@ class Place:
             process.kill()
             process.communicate()
 
-    def check(self, said: dict[str, Any], name: str) -> None:
-        """The result can be attached, and has the bytes that were sent."""
+    def check(self, result: dict[str, Any], name: str) -> None:
+        """Check that the uploaded file can be attached and has the right bytes."""
         with Database(
             f"embedded:{self.directory / 'app.db'}", files=f"file:{self.directory / 'files'}", secret=SECRET
         ) as db:
             with db.transaction() as tx:
-                tx.create(Film, name=name).file = said["signedId"]
+                tx.create(Film, name=name).file = result["signedId"]
             blob = db.get_one(Film, name, include=["file"]).file.blob
             assert blob is not None
             assert (str(blob.filename), blob.byte_size) == ("film.mp4", len(DATA))
@@ -131,10 +131,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 def finish(client: subprocess.Popen[str]) -> dict[str, Any]:
-    """What a client says in the end."""
-    said, errors = client.communicate(timeout=60)
+    """Wait for a client to end; return its result, the last line of its output."""
+    output, errors = client.communicate(timeout=60)
     assert client.returncode == 0, errors
-    found: dict[str, Any] = json.loads(said.splitlines()[-1])
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
     return found
 
 
@@ -145,7 +145,7 @@ def read_url(client: subprocess.Popen[str]) -> str:
 
 
 def wait_for(port: int, url: str, offset: int) -> None:
-    """Ask a server until it has counted so many bytes."""
+    """Poll a server until it has received so many bytes."""
     connection = HTTPConnection("127.0.0.1", port)
     for _ in range(5000):
         connection.request("HEAD", urlsplit(url).path, headers={"Tus-Resumable": "1.0.0"})
@@ -154,19 +154,19 @@ def wait_for(port: int, url: str, offset: int) -> None:
         if int(response.headers["Upload-Offset"]) >= offset:
             connection.close()
             return
-    raise AssertionError("it does not count them")
+    raise AssertionError("the server has not received the bytes")
 
 
-def test_an_upload_that_is_broken_off_is_resumed_by_its_client_or_by_another(place: Place) -> None:
+def test_a_broken_upload_is_resumed_by_its_client_or_by_another(place: Place) -> None:
     with Child("tus_server.py", place.directory) as server:
         port = int(server.line())
         tunnel = Tunnel(port)
         with place.client(f"{tunnel.url}/uploads") as client:
             assert tunnel.stalled.wait(60)
             tunnel.released.set()
-            said = finish(client)
-        assert (said["sent"][0], said["sent"][-1] >= 8 * MEBIBYTE) == (0, True)
-        place.check(said, "its client")
+            result = finish(client)
+        assert (result["sent"][0], result["sent"][-1] >= 8 * MEBIBYTE) == (0, True)
+        place.check(result, "its client")
         tunnel.close()
 
         tunnel = Tunnel(port)
@@ -174,16 +174,16 @@ def test_an_upload_that_is_broken_off_is_resumed_by_its_client_or_by_another(pla
             url = read_url(client)
             assert tunnel.stalled.wait(60)
         tunnel.released.set()
-        wait_for(port, url, BROKEN_AT - 65536)  # all that came, but for the requests' headers
+        wait_for(port, url, BROKEN_AT - 65536)  # all bytes that arrived, minus the requests' headers
         with place.client(f"{tunnel.url}/uploads", url) as client:
-            said = finish(client)
-        assert BROKEN_AT - 65536 < said["sent"][0] < BROKEN_AT + 65536
-        place.check(said, "another client")
+            result = finish(client)
+        assert BROKEN_AT - 65536 < result["sent"][0] < BROKEN_AT + 65536
+        place.check(result, "another client")
         tunnel.close()
 
 
 @pytest.mark.torture
-def test_an_upload_goes_on_after_its_server_was_killed(place: Place) -> None:
+def test_an_upload_continues_after_its_server_was_killed(place: Place) -> None:
     programs = Child("tus_server.py", place.directory), Child("tus_server.py", place.directory)
     with programs[0] as server, programs[1] as successor:
         port = int(server.line())
@@ -195,7 +195,7 @@ def test_an_upload_goes_on_after_its_server_was_killed(place: Place) -> None:
             server.kill()
             tunnel.port = int(successor.line())
             tunnel.released.set()
-            said = finish(client)
-        assert said["sent"] == [0, 8 * MEBIBYTE]  # the part that was under way is sent again
-        place.check(said, "another server")
+            result = finish(client)
+        assert result["sent"] == [0, 8 * MEBIBYTE]  # the client sends the part in progress again
+        place.check(result, "another server")
         tunnel.close()

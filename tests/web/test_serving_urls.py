@@ -1,4 +1,4 @@
-"""The signed URLs of files on disk and in memory, as the application answers them: their contract, over real HTTP."""
+"""Signed URLs of files on disk and in memory, served by the application: their contract, over real HTTP."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ SERVED = [each for each in service_checks() if "served_urls" in each.requires]
 
 @pytest.fixture(scope="module", params=["disk", "memory"])
 def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A service whose URLs lead to an application on this machine."""
+    """A service whose URLs lead to an application in this process."""
 
     def base_url() -> str:
         return f"{url}/attachments/disk"
 
-    made: Any = MemoryService(secret=[SECRET], base_url=base_url)
+    service: Any = MemoryService(secret=[SECRET], base_url=base_url)
     if request.param == "disk":
-        made = DiskService(tmp_path_factory.mktemp("files"), secret=[SECRET], base_url=base_url)
-    with Database("memory:", files={NAME: made}, secret=SECRET) as db, serve_asgi(create_app(db)) as url:
-        yield made
+        service = DiskService(tmp_path_factory.mktemp("files"), secret=[SECRET], base_url=base_url)
+    with Database("memory:", files={NAME: service}, secret=SECRET) as db, serve_asgi(create_app(db)) as url:
+        yield service
 
 
 @pytest.mark.parametrize("check", SERVED, ids=str)
-def test_urls_keep_the_contract(service: Any, check: Any) -> None:
+def test_signed_urls_keep_the_contract(service: Any, check: Any) -> None:
     assert len(SERVED) == 8
     run_service_check(check, service, "blocking")
 
@@ -59,7 +59,7 @@ def put(place: Place, url: str, body: bytes, **headers: str) -> Response:
     )
 
 
-def test_an_upload_is_accepted_without_a_word_and_another_is_refused(place: Place) -> None:
+def test_only_an_upload_that_matches_its_url_is_accepted(place: Place) -> None:
     files, body = place.db.files, b"0123456789" * 1_000_000  # more than one part
     bound: dict[str, Any] = {"size": len(body), "md5": md5_of(body), "content_type": "image/png"}
     signed = files.upload_url("a/ü", **bound, metadata={"colour": "red"}, disposition="attachment")
@@ -77,17 +77,17 @@ def test_an_upload_is_accepted_without_a_word_and_another_is_refused(place: Plac
     assert place.get(files.url("a/ü"), Range="bytes=9999995-").content == b"56789"
 
 
-def test_a_token_that_is_wrong_is_not_found_and_a_key_that_cannot_be_is_refused(place: Place) -> None:
+def test_an_invalid_token_is_a_404_and_an_invalid_key_a_422(place: Place) -> None:
     assert place.get("/attachments/disk/nonsense").status_code == 404
     assert put(place, "/attachments/disk/nonsense", b"").status_code == 404
     assert put(place, place.db.files.url("a"), b"").status_code == 404
     for key in ("../../etc/passwd", "a/../b", "", "a\x00b"):
         token = sign([SECRET], PUT, {"key": key, "service_name": place.db.files.service, "content_length": 5})
         assert put(place, f"/attachments/disk/{token}", b"words").status_code == 422
-    assert {each.name for each in place.files.parent.iterdir()} <= {"files"}  # it is made by the first upload
+    assert {each.name for each in place.files.parent.iterdir()} <= {"files"}  # the first upload creates it
 
 
-def test_a_file_is_revalidated_and_one_that_was_replaced_is_sent_anew(place: Place) -> None:
+def test_a_file_is_revalidated_and_sent_again_once_replaced(place: Place) -> None:
     files = place.db.files
     files.put("it", b"first")
     url = files.url("it", content_type="text/plain")
@@ -102,10 +102,10 @@ def test_a_file_is_revalidated_and_one_that_was_replaced_is_sent_anew(place: Pla
 
 
 @pytest.mark.parametrize("how", ["gone", "stuck"])
-def test_an_upload_that_breaks_off_leaves_nothing(
+def test_an_upload_that_breaks_off_stores_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """The client sends a part of what it said it would, and is gone, or sends nothing more."""
+    """The client sends part of the announced bytes, then disconnects or stops sending."""
     monkeypatch.setattr("holdall.web.serving.body.IDLE", 60 if how == "gone" else 0.01)
     with open_place(tmp_path) as place:
         token = place.db.files.upload_url("it", size=20_000_000).url
@@ -139,8 +139,8 @@ def test_an_upload_that_breaks_off_leaves_nothing(
         ] == []
 
 
-def test_pages_of_other_origins_may_put_where_a_url_says(place: Place) -> None:
-    """A signed URL is a capability; so it works behind another name, as one of S3 does."""
+def test_pages_of_other_origins_can_upload_to_a_signed_url(place: Place) -> None:
+    """A signed URL alone grants access, as S3's do, so an application under another host name can use it."""
     signed = place.db.files.upload_url("from afar", size=5)
     sent = put(place, signed.url, b"words", Origin="https://elsewhere.example", Sec_Fetch_Site="cross-site")
     assert sent.status_code == 204
@@ -157,8 +157,8 @@ def test_a_service_in_memory_is_served_over_http() -> None:
         assert (len(reply.content), reply.headers["content-type"]) == (1_000_000, "text/plain")
 
 
-def test_a_bucket_is_served_and_uploaded_to_by_its_own_urls() -> None:
-    """In S3 the browser goes to the service; through the application the bytes come in pieces, several at a time."""
+def test_clients_use_the_urls_of_a_bucket_or_the_application_as_a_proxy() -> None:
+    """Redirected clients talk to S3 directly; a proxied blob's bytes come in pieces, several at a time."""
     body = b"0123456789" * 300_000
     with Database("memory:", files=bucket_service(f"web/{uuid4().hex}"), secret=SECRET) as db:
         place = Place(db, Path("nowhere"), create_app(db))

@@ -1,7 +1,7 @@
-"""Real servers, real HTTP, many clients, one counter: no update is lost, and none is reported that was not stored.
+"""Many clients of real servers increment one counter: no update is lost, and every reported update is stored.
 
-In a round, as many clients as there are ask at once, and no handler goes on before all have read the counter. So of
-those that are run once exactly one can commit, and the others have to be told so.
+In each round all clients send a request at once, and no handler continues before all have read the counter. So
+exactly one first run can commit; requests that may not be run again are answered with a conflict.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ BlockingTx = Annotated[Transaction, Depends(blocking_transaction)]
 RequestId = Annotated[str, Header()]
 
 
-class Meetings:
-    """Notes each request's first run, which is to wait for the others of its round."""
+class FirstRuns:
+    """Recognizes each request's first run, which has to wait for the others of its round."""
 
     def __init__(self) -> None:
         self._met: set[str] = set()
@@ -49,11 +49,11 @@ class Meetings:
 
 
 class Serve(Protocol):
-    def __call__(self, db: Database, meetings: Meetings, again: bool) -> Any: ...
+    def __call__(self, db: Database, first_runs: FirstRuns, again: bool) -> Any: ...
 
 
 @contextmanager
-def fastapi_awaiting(db: Database, meetings: Meetings, again: bool) -> Iterator[str]:
+def fastapi_awaiting(db: Database, first_runs: FirstRuns, again: bool) -> Iterator[str]:
     app = FastAPI()
     app.add_middleware(TransactionMiddleware, db=db, retries=30)
     barrier = asyncio.Barrier(CLIENTS)
@@ -64,7 +64,7 @@ def fastapi_awaiting(db: Database, meetings: Meetings, again: bool) -> Iterator[
             retry_on_contention()
         counter = await tx.get_one(Counter, "c")
         seen = counter.n
-        if meetings.is_first(x_request_id):
+        if first_runs.is_first(x_request_id):
             await barrier.wait()
         counter.n = seen + 1
         return counter.n
@@ -74,39 +74,39 @@ def fastapi_awaiting(db: Database, meetings: Meetings, again: bool) -> Iterator[
 
 
 @contextmanager
-def fastapi_blocking(db: Database, meetings: Meetings, again: bool) -> Iterator[str]:
+def fastapi_blocking(db: Database, first_runs: FirstRuns, again: bool) -> Iterator[str]:
     app = FastAPI()
     app.add_middleware(TransactionMiddleware, db=db, retries=30)
     barrier = threading.Barrier(CLIENTS)
 
     @app.post("/add")
     def add(tx: BlockingTx, x_request_id: RequestId = "") -> int:
-        return count(meetings, barrier, x_request_id, again)
+        return count(first_runs, barrier, x_request_id, again)
 
     with serve_asgi(app) as url:
         yield url
 
 
 @contextmanager
-def flask(db: Database, meetings: Meetings, again: bool) -> Iterator[str]:
+def flask(db: Database, first_runs: FirstRuns, again: bool) -> Iterator[str]:
     app = Flask("counting")
     app.wsgi_app = wsgi.TransactionMiddleware(app.wsgi_app, db, retries=30)  # type: ignore[method-assign]
     barrier = threading.Barrier(CLIENTS)
 
     @app.post("/add")
     def add() -> str:
-        return str(count(meetings, barrier, request.headers.get("x-request-id", ""), again))
+        return str(count(first_runs, barrier, request.headers.get("x-request-id", ""), again))
 
     with serve_wsgi(app) as url:
         yield url
 
 
-def count(meetings: Meetings, barrier: threading.Barrier, name: str, again: bool) -> int:
+def count(first_runs: FirstRuns, barrier: threading.Barrier, name: str, again: bool) -> int:
     if again:
         retry_on_contention()
     counter = current_transaction(Transaction).get_one(Counter, "c")
     seen = counter.n
-    if meetings.is_first(name):
+    if first_runs.is_first(name):
         barrier.wait()
     counter.n = seen + 1
     return counter.n
@@ -115,14 +115,14 @@ def count(meetings: Meetings, barrier: threading.Barrier, name: str, again: bool
 SERVERS = [fastapi_awaiting, fastapi_blocking, flask]
 
 
-def pairs(turn: int) -> list[tuple[Serve, str]]:
-    """Each server with another store, and each store with another server; under torture each with each."""
+def list_pairs(turn: int) -> list[tuple[Serve, str]]:
+    """Pair each server with one store, another for each turn; under torture, with all stores."""
     numbered = product(enumerate(SERVERS), enumerate(STORES))
     return [(serve, store) for (i, serve), (j, store) in numbered if TORTURE or (i + j) % len(STORES) == turn]
 
 
 def ask_all(url: str, requests: int, name: Callable[[int, int], str]) -> list[tuple[int, str]]:
-    """All answers to so many requests of each client, one round after the other where they have names."""
+    """Send that many rounds of requests, one request per client and round; return all answers."""
     with Client(base_url=url, trust_env=False, timeout=60) as client, ThreadPoolExecutor(CLIENTS) as pool:
 
         def ask(place: tuple[int, int]) -> tuple[int, str]:
@@ -131,41 +131,41 @@ def ask_all(url: str, requests: int, name: Callable[[int, int], str]) -> list[tu
 
         answers: list[tuple[int, str]] = []
         for number in range(requests):
-            answers += pool.map(ask, [(number, who) for who in range(CLIENTS)])
+            answers += pool.map(ask, [(number, client_number) for client_number in range(CLIENTS)])
         return answers
 
 
-@pytest.mark.parametrize(("serve", "store"), pairs(0))
-def test_of_those_that_are_run_once_one_of_each_round_counts_and_the_others_are_told(
+@pytest.mark.parametrize(("serve", "store"), list_pairs(0))
+def test_without_retries_one_request_of_each_round_counts_and_the_others_are_conflicts(
     serve: Serve, store: str, tmp_path: Path
 ) -> None:
-    meetings = Meetings()
-    with database(store, tmp_path) as db, serve(db, meetings, False) as url:
-        answers = ask_all(url, ROUNDS, lambda number, who: f"{number} {who}")
+    first_runs = FirstRuns()
+    with database(store, tmp_path) as db, serve(db, first_runs, False) as url:
+        answers = ask_all(url, ROUNDS, lambda number, client: f"{number} {client}")
         assert count_of(db) == ROUNDS
     assert sorted(status for status, _ in answers) == [200] * ROUNDS + [409] * ROUNDS * (CLIENTS - 1)
     assert sorted(int(text) for status, text in answers if status == 200) == list(range(1, ROUNDS + 1))
-    assert meetings.runs == ROUNDS * CLIENTS
+    assert first_runs.runs == ROUNDS * CLIENTS
 
 
-@pytest.mark.parametrize(("serve", "store"), pairs(1))
-def test_those_that_may_be_run_again_all_count(serve: Serve, store: str, tmp_path: Path) -> None:
-    meetings = Meetings()
+@pytest.mark.parametrize(("serve", "store"), list_pairs(1))
+def test_with_retries_all_requests_count(serve: Serve, store: str, tmp_path: Path) -> None:
+    first_runs = FirstRuns()
     total = ROUNDS * CLIENTS
-    with database(store, tmp_path) as db, serve(db, meetings, True) as url:
-        answers = ask_all(url, ROUNDS, lambda number, who: f"{number} {who}")
+    with database(store, tmp_path) as db, serve(db, first_runs, True) as url:
+        answers = ask_all(url, ROUNDS, lambda number, client: f"{number} {client}")
         assert count_of(db) == total
     assert sorted((status, int(text)) for status, text in answers) == [(200, n + 1) for n in range(total)]
-    assert meetings.runs >= ROUNDS * (2 * CLIENTS - 1)  # all but one of each round contended
+    assert first_runs.runs >= ROUNDS * (2 * CLIENTS - 1)  # all but one of each round contended
 
 
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("serve", SERVERS)
-def test_however_requests_fall_together_what_is_counted_is_what_was_told(
+def test_at_any_timing_exactly_the_reported_updates_are_stored(
     serve: Serve, again: bool, tmp_path: Path
 ) -> None:
-    with database("file", tmp_path) as db, serve(db, Meetings(), again) as url:
-        answers = ask_all(url, 15, lambda number, who: "")
-        told = sorted(int(text) for status, text in answers if status == 200)
-        assert told == list(range(1, count_of(db) + 1))
+    with database("file", tmp_path) as db, serve(db, FirstRuns(), again) as url:
+        answers = ask_all(url, 15, lambda number, client: "")
+        reported = sorted(int(text) for status, text in answers if status == 200)
+        assert reported == list(range(1, count_of(db) + 1))
     assert {status for status, _ in answers} <= {200, 409}

@@ -1,4 +1,4 @@
-"""Our errors over HTTP: one table, and the same replies from Starlette, FastAPI, Flask, Django and the middlewares."""
+"""Holdall's errors over HTTP: one table, and the same replies from every framework and the middlewares."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from holdall.errors import (
 )
 from holdall.web import Problem, TransactionMiddleware, find_problem, install_error_handlers, wsgi
 
-PLACES = {
+ERRORS_BY_STATUS = {
     404: {
         *("RecordNotFound", "ModelMismatchError", "ObjectNotFoundError", "ArtifactNotFoundError"),
         *("AliasNotFoundError", "JobNotFoundError"),
@@ -73,12 +73,12 @@ PLACES = {
     },
     503: {"EndpointError", "ServiceUnavailableError", "StoreBusyError", "ThrottledError"},
 }
-"""The place of each error. One that is not here is the application's own: a new class has to be decided upon."""
+"""The status of each error that clients see. Others stay errors of the application; decide for each new class."""
 
 SECRET = "ada@example.com"
 
 
-def example(kind: type[HoldallError]) -> HoldallError:
+def make_example(kind: type[HoldallError]) -> HoldallError:
     if kind is errors.InvalidFieldsError:
         return errors.InvalidFieldsError([InvalidFieldError("Person", "mail", f"{SECRET} is wrong")])
     if issubclass(kind, InvalidFieldError):
@@ -99,23 +99,23 @@ def raise_from(cause: Exception) -> TransactionFailedError:
 # --- the table --------------------------------------------------------------------------------------------
 
 
-def test_every_error_has_its_place_and_no_text_of_it_reaches_a_client() -> None:
+def test_every_error_has_its_status_and_its_message_does_not_reach_a_client() -> None:
     found: dict[int, set[str]] = {}
     for name in errors.__all__:
         kind = getattr(errors, name)
         if not issubclass(kind, HoldallError):
             continue
-        problem = find_problem(example(kind))
+        problem = find_problem(make_example(kind))
         if problem is not None:
             found.setdefault(problem.status, set()).add(name)
             assert problem.type == f"urn:holdall:error:{kind.code}"
             assert problem.members["code"] == kind.code
             assert SECRET.encode() not in problem.encode("/")
-            assert (problem.retry_after is not None) is (example(kind).retryable)
-    assert found == PLACES
+            assert (problem.retry_after is not None) is (make_example(kind).retryable)
+    assert found == ERRORS_BY_STATUS
 
 
-def test_a_field_is_named_and_its_value_is_not() -> None:
+def test_a_problem_names_the_field_but_not_its_value() -> None:
     for error in (
         InvalidFieldError("Person", "mail", SECRET),
         InvalidValueError(SECRET, place="mail"),
@@ -127,15 +127,15 @@ def test_a_field_is_named_and_its_value_is_not() -> None:
         assert problem.members == {"code": error.code, "field": "mail"}
 
 
-def test_a_stored_value_that_does_not_fit_is_not_the_clients_mistake() -> None:
+def test_an_invalid_stored_value_is_not_a_client_error() -> None:
     assert find_problem(InvalidFieldError("Person", "mail", SECRET, stored={"S": SECRET})) is None
 
 
-def test_a_failed_transaction_is_told_by_its_cause() -> None:
+def test_a_failed_transaction_is_reported_as_its_cause() -> None:
     contention, busy = ContentionError("no"), StoreBusyError("no")
     group = ExceptionGroup("both", [contention, busy])
-    told = [find_problem(raise_from(cause)) for cause in (contention, busy, group)]
-    assert [problem and (problem.status, problem.members["code"]) for problem in told] == [
+    problems = [find_problem(raise_from(cause)) for cause in (contention, busy, group)]
+    assert [problem and (problem.status, problem.members["code"]) for problem in problems] == [
         (409, "contention"),
         (503, "store-busy"),
         (503, "store-busy"),
@@ -144,7 +144,7 @@ def test_a_failed_transaction_is_told_by_its_cause() -> None:
     assert find_problem(TransactionFailedError("no")) is None
 
 
-def test_several_errors_are_one_problem_and_one_that_is_not_the_clients_leaves_none() -> None:
+def test_several_client_errors_become_one_problem_but_not_with_a_server_error_among_them() -> None:
     wrong = InvalidFieldError("Person", "name", SECRET)
     problem = find_problem(TransactionErrors("two", [UniqueViolationError(SECRET, field="mail"), wrong]))
     assert problem is not None
@@ -156,7 +156,7 @@ def test_several_errors_are_one_problem_and_one_that_is_not_the_clients_leaves_n
     assert find_problem(TransactionErrors("two", [wrong, OutcomeUnknown("lost")])) is None
 
 
-def test_a_subclass_of_the_applications_own_has_the_place_of_its_parent() -> None:
+def test_a_subclass_defined_by_the_application_has_the_status_of_its_parent() -> None:
     class NoSuchPage(RecordNotFound):
         code = "no-such-page"
 
@@ -174,7 +174,7 @@ class Person(Model):
 
 
 class Views:
-    """What views do; each raises."""
+    """Bodies of views, each of which raises an error."""
 
     def __init__(self, db: Database) -> None:
         self.db = db
@@ -186,7 +186,7 @@ class Views:
     def invalid(self) -> None:
         Person(name="bo", mail=7)  # type: ignore[arg-type]
 
-    def take_taken(self) -> None:
+    def reuse_mail(self) -> None:
         self.db.run(lambda tx: tx.create(Person, name="bo", mail=SECRET))
 
     def contend(self) -> None:
@@ -286,9 +286,9 @@ def ask(request: pytest.FixtureRequest, db: Database, caplog: pytest.LogCaptureF
     django_rig.urlpatterns.clear()
 
 
-def test_a_client_is_told_what_is_wrong(ask: Ask) -> None:
-    told = {}
-    for name in ("find_missing", "invalid", "take_taken", "contend", "large", "busy"):
+def test_client_errors_are_answered_with_problem_documents(ask: Ask) -> None:
+    answers = {}
+    for name in ("find_missing", "invalid", "reuse_mail", "contend", "large", "busy"):
         reply = ask(f"/{name}")
         assert reply.headers["content-type"] == "application/problem+json", name
         assert reply.headers["cache-control"] == "no-store"
@@ -298,11 +298,11 @@ def test_a_client_is_told_what_is_wrong(ask: Ask) -> None:
         assert body["title"]
         assert body["detail"]
         assert SECRET not in reply.body.decode()
-        told[name] = (reply.status, body["code"], body.get("field"), reply.headers.get("retry-after"))
-    assert told == {
+        answers[name] = (reply.status, body["code"], body.get("field"), reply.headers.get("retry-after"))
+    assert answers == {
         "find_missing": (404, "record-not-found", None, None),
         "invalid": (422, "invalid-field", "mail", None),
-        "take_taken": (409, "unique-violation", "mail", None),
+        "reuse_mail": (409, "unique-violation", "mail", None),
         "contend": (409, "contention", None, "1"),
         "large": (413, "body-too-large", None, None),
         "busy": (503, "store-busy", None, "1"),
@@ -310,20 +310,20 @@ def test_a_client_is_told_what_is_wrong(ask: Ask) -> None:
 
 
 @pytest.mark.parametrize("name", ["lose", "break_down"])
-def test_what_is_not_the_clients_stays_a_500(ask: Ask, name: str) -> None:
+def test_other_errors_stay_a_500(ask: Ask, name: str) -> None:
     reply = ask(f"/{name}")
     assert reply.status == 500
     assert "problem" not in reply.headers["content-type"]
 
 
-def test_a_store_that_is_busy_is_logged(db: Database, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_busy_store_is_logged(db: Database, caplog: pytest.LogCaptureFixture) -> None:
     starlette(Views(db))("/busy")
     assert [record.getMessage() for record in caplog.records if record.name == "holdall.web"] == [
         "a request was answered with 503: store-busy"
     ]
 
 
-def test_a_handler_of_the_applications_own_comes_first(db: Database) -> None:
+def test_the_applications_own_error_handlers_take_precedence(db: Database) -> None:
     views = Views(db)
     app = FastAPI()
     app.add_exception_handler(RecordNotFound, lambda request, error: PlainTextResponse("no", 410))
@@ -339,7 +339,7 @@ def test_a_handler_of_the_applications_own_comes_first(db: Database) -> None:
     assert [client.get(f"/{name}").status_code for name in ("find_missing", "invalid")] == [410, 422]
 
 
-def test_handlers_come_before_the_first_request() -> None:
+def test_error_handlers_must_be_installed_before_the_first_request() -> None:
     app = FastAPI()
     assert ask_app(app, "GET", "/").status_code == 404
     with pytest.raises(ConfigurationError, match="after the application has served"):
@@ -349,8 +349,8 @@ def test_handlers_come_before_the_first_request() -> None:
 # --- with a transaction per request -----------------------------------------------------------------------
 
 
-def meet(db: Database, runs: list[int]) -> str:
-    """Meet contention while reading, the first time."""
+def read_contended(db: Database, runs: list[int]) -> str:
+    """Read twice; in the first run, another writer creates the item in between."""
     tx: Any = current_transaction()
     found = tx.get(Counter, "new")
     runs.append(1)
@@ -360,15 +360,15 @@ def meet(db: Database, runs: list[int]) -> str:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_contention_that_our_handler_answers_is_seen_by_the_middleware(db: Database, method: str) -> None:
-    """So a request that may be run again is; of another, the answer of the handler goes out."""
+def test_the_middleware_sees_contention_that_an_error_handler_answers(db: Database, method: str) -> None:
+    """It runs the request again if that is allowed; otherwise it sends the error handler's response."""
     for framework in ("fastapi", "flask", "django"):
         runs: list[int] = []
-        heard: list[Exception] = []
+        failures: list[Exception] = []
 
-        def view(*args: Any, runs: list[int] = runs, heard: list[Exception] = heard) -> str:
-            current_transaction().after_failure(heard.append)
-            return meet(db, runs)
+        def view(*args: Any, runs: list[int] = runs, failures: list[Exception] = failures) -> str:
+            current_transaction().after_failure(failures.append)
+            return read_contended(db, runs)
 
         if framework == "fastapi":
             app = FastAPI()
@@ -388,10 +388,10 @@ def test_contention_that_our_handler_answers_is_seen_by_the_middleware(db: Datab
         db.run(lambda tx: tx.delete(tx.get_one(Counter, "new")))
         if method == "GET":
             assert (reply.status, reply.body, len(runs)) == (200, b"True 1", 2), framework
-            assert heard == []
+            assert failures == []
         else:
             assert (reply.status, json.loads(reply.body)["code"], len(runs)) == (409, "contention", 1)
-            assert [type(error) for error in heard] == [TransactionFailedError]
+            assert [type(error) for error in failures] == [TransactionFailedError]
 
 
 def ask_django_in_transaction(db: Database, view: Callable[..., str], method: str) -> Reply:
@@ -410,7 +410,7 @@ def create_again() -> str:
     return "created"
 
 
-def test_a_commit_that_fails_is_told_in_the_same_way(db: Database) -> None:
+def test_a_failed_commit_is_answered_with_a_problem_document_too(db: Database) -> None:
     app = FastAPI()
     app.add_middleware(TransactionMiddleware, db=db)
     app.post("/{name}")(lambda: create_again())
@@ -431,7 +431,7 @@ def test_a_commit_that_fails_is_told_in_the_same_way(db: Database) -> None:
         }
 
 
-def test_an_application_answers_a_commit_that_fails_in_its_own_way(db: Database) -> None:
+def test_an_application_can_choose_the_response_to_a_failed_commit(db: Database) -> None:
     def answer_asgi(error: Exception) -> Any:
         return PlainTextResponse(f"own {type(error).__name__}", 418)
 

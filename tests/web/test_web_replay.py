@@ -1,4 +1,4 @@
-"""Bodies that are read again: however a run reads, it reads what the client sent."""
+"""Replayed bodies: every run reads what the client sent, whichever methods it reads with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read(stream: Any, reads: list[tuple[str, int | None]]) -> list[Any]:
 
 
 @given(body=BODIES, runs=st.lists(READS, min_size=1, max_size=3), limit=st.integers(0, 30))
-def test_every_run_reads_as_if_it_were_the_first(
+def test_every_run_reads_the_same_as_the_first(
     body: bytes, runs: list[list[tuple[str, int | None]]], limit: int
 ) -> None:
     record = InputRecord(io.BytesIO(body), limit)
@@ -33,20 +33,22 @@ def test_every_run_reads_as_if_it_were_the_first(
 
 
 @given(body=BODIES, reads=READS)
-def test_lines_are_what_is_left(body: bytes, reads: list[tuple[str, int | None]]) -> None:
+def test_iteration_yields_all_lines_after_a_partial_read_in_an_earlier_run(
+    body: bytes, reads: list[tuple[str, int | None]]
+) -> None:
     record = InputRecord(io.BytesIO(body), 100)
     read(ReplayedInput(record), reads)
     assert list(ReplayedInput(record)) == list(io.BytesIO(body))
 
 
-def test_nothing_is_read_before_it_is_asked_for() -> None:
+def test_the_body_is_not_read_ahead() -> None:
     source = io.BytesIO(b"one\ntwo\nthree")
     body = ReplayedInput(InputRecord(source, 100))
     assert body.readline() == b"one\n"
     assert source.tell() == 4
 
 
-def test_over_the_limit_the_body_is_read_once_and_not_kept() -> None:
+def test_a_body_over_the_limit_can_be_read_once_and_is_not_kept() -> None:
     record = InputRecord(io.BytesIO(b"0123456789"), 5)
     body = ReplayedInput(record)
     assert [body.read(4), body.read(4), body.read()] == [b"0123", b"4567", b"89"]

@@ -1,4 +1,4 @@
-"""ASGI applications inside of WSGI, Flask and Django: streams in both directions, disconnects, errors, forks."""
+"""ASGI applications inside WSGI, Flask and Django: streams in both directions, disconnects, errors, forks."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ CHUNK = 65_536
 
 
 class Application:
-    """A small Starlette application, and what happened in it."""
+    """A small Starlette application that records what happened in it."""
 
     def __init__(self) -> None:
-        self.made = 0
+        self.chunks_made = 0
         self.ended = threading.Event()
         self.read: list[int] = []
         self.app = Starlette(
@@ -83,7 +83,7 @@ class Application:
         async def chunks() -> AsyncIterator[bytes]:
             try:
                 for _ in range(int(request.query_params["n"])):
-                    self.made += 1
+                    self.chunks_made += 1
                     yield bytes(CHUNK)
             finally:
                 self.ended.set()
@@ -91,7 +91,7 @@ class Application:
         return StreamingResponse(chunks())
 
     async def late(self, request: Request) -> Response:
-        return PlainTextResponse("said", background=BackgroundTask(self.ended.set))
+        return PlainTextResponse("hello", background=BackgroundTask(self.ended.set))
 
     async def fail(self, request: Request) -> Response:
         raise LookupError("broken")
@@ -177,8 +177,8 @@ def test_a_request_arrives_whole_and_its_response_comes_back(
     empty = client.get("/nothing")
     assert (empty.status_code, empty.headers.get("content-type")) == (204, None)
     assert client.get("/nowhere").status_code == 404
-    assert client.get("/late").text == "said"
-    assert application.ended.wait(10), "a task in the background was not run"
+    assert client.get("/late").text == "hello"
+    assert application.ended.wait(10), "the background task did not run"
     assert len(client.get("/stream?n=40").content) == 40 * CHUNK
 
 
@@ -189,7 +189,7 @@ def test_an_upload_is_read_in_chunks(client: Client, application: Application) -
 
 
 @pytest.mark.parametrize("serve", [plain, django])
-def test_an_error_before_the_response_is_a_500_and_one_inside_of_it_breaks_it_off(
+def test_an_error_before_the_response_is_a_500_and_one_during_it_breaks_the_connection(
     application: Application, serve: Callable[[Application], Any]
 ) -> None:
     with serve(application) as url, Client(base_url=f"{url}/files", trust_env=False) as client:
@@ -201,7 +201,7 @@ def test_an_error_before_the_response_is_a_500_and_one_inside_of_it_breaks_it_of
 
 
 @pytest.mark.parametrize("serve", [plain, django, django_async])
-def test_a_client_that_disconnects_ends_the_work(
+def test_the_application_stops_when_the_client_disconnects(
     application: Application, serve: Callable[[Application], Any]
 ) -> None:
     with serve(application) as found:
@@ -209,12 +209,12 @@ def test_a_client_that_disconnects_ends_the_work(
         with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
             connection.sendall(b"GET /files/stream?n=100000 HTTP/1.1\r\nHost: x\r\n\r\n")
             assert connection.recv(10)
-        assert application.ended.wait(30), "the response is still being made"
-    assert 0 < application.made < 10_000
+        assert application.ended.wait(30), "the application did not stop"
+    assert 0 < application.chunks_made < 10_000
     django_rig.urlpatterns.clear()
 
 
-def test_a_body_that_breaks_off_is_not_taken_for_the_whole(application: Application) -> None:
+def test_a_body_that_breaks_off_is_not_taken_for_complete(application: Application) -> None:
     with plain(application) as found:
         address = urlsplit(found)
         with socket.create_connection((address.hostname or "", address.port or 0)) as connection:
@@ -228,7 +228,9 @@ def test_a_body_that_breaks_off_is_not_taken_for_the_whole(application: Applicat
 # --- without a server -------------------------------------------------------------------------------------
 
 
-def environ(path: str, method: str = "GET", query: str = "", body: Any = None, **more: Any) -> dict[str, Any]:
+def make_environ(
+    path: str, method: str = "GET", query: str = "", body: Any = None, **more: Any
+) -> dict[str, Any]:
     return {
         "REQUEST_METHOD": method,
         "PATH_INFO": path,
@@ -247,20 +249,20 @@ def call(app: Any, *args: Any, **more: Any) -> tuple[str, Any]:
     def start_response(status: str, headers: Any, exc_info: Any = None, /) -> Any:
         started.append(status)
 
-    chunks = adapt_asgi(app)(environ(*args, **more), start_response)
+    chunks = adapt_asgi(app)(make_environ(*args, **more), start_response)
     return started[0], chunks
 
 
-def test_an_application_makes_no_more_than_its_client_takes(application: Application) -> None:
+def test_an_application_does_not_run_far_ahead_of_its_client(application: Application) -> None:
     _, chunks = call(application.app, "/stream", query="n=1000")
     iterator = iter(chunks)
     for _ in range(3):
         next(iterator)
-    assert application.made <= 5
+    assert application.chunks_made <= 5
     chunks.close()
     chunks.close()
     assert application.ended.wait(10)
-    assert application.made <= 5
+    assert application.chunks_made <= 5
 
 
 def test_a_body_without_a_length_is_read_if_the_server_marks_its_end(application: Application) -> None:
@@ -289,80 +291,80 @@ def test_an_application_without_a_response_is_an_error() -> None:
     assert b"".join(call(PlainTextResponse("still here"), "/")[1]) == b"still here"
 
 
-def test_what_fails_after_the_response_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_after_the_response_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     ended = threading.Event()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await PlainTextResponse("said")(scope, receive, send)
+        await PlainTextResponse("hello")(scope, receive, send)
         assert (await receive())["type"] == "http.disconnect"
         with pytest.raises(OSError, match="disconnected"):
             await send({"type": "http.response.body"})
         asyncio.get_running_loop().call_soon(ended.set)
         raise LookupError("too late")
 
-    assert b"".join(call(app, "/")[1]) == b"said"
+    assert b"".join(call(app, "/")[1]) == b"hello"
     assert ended.wait(10)
     assert "an ASGI application failed after it had sent its response" in caplog.text
     assert "too late" in caplog.text
 
 
-def test_a_listener_for_disconnects_hears_of_it_and_of_the_end() -> None:
-    """Frameworks listen while they send."""
-    heard: list[str] = []
+def test_a_task_that_waits_for_a_disconnect_gets_one_when_the_response_ends() -> None:
+    """Frameworks wait for a disconnect while they send."""
+    received: list[str] = []
     ended = threading.Event()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await receive()
 
         async def listen() -> None:
-            heard.append((await receive())["type"])
+            received.append((await receive())["type"])
             ended.set()
 
         task = asyncio.ensure_future(listen())
-        await PlainTextResponse("said")(scope, receive, send)
+        await PlainTextResponse("hello")(scope, receive, send)
         await task
 
-    assert b"".join(call(app, "/")[1]) == b"said"
+    assert b"".join(call(app, "/")[1]) == b"hello"
     assert ended.wait(10)
-    assert heard == ["http.disconnect"]
+    assert received == ["http.disconnect"]
 
 
 @pytest.mark.torture
-def test_a_forked_process_has_a_loop_of_its_own() -> None:
-    app = PlainTextResponse("said")
-    assert b"".join(call(app, "/")[1]) == b"said"
+def test_a_forked_process_has_its_own_event_loop() -> None:
+    app = PlainTextResponse("hello")
+    assert b"".join(call(app, "/")[1]) == b"hello"
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         os.write(writing, json.dumps(b"".join(call(app, "/")[1]).decode()).encode())
         os._exit(0)
     os.close(writing)
-    assert os.read(reading, 100) == b'"said"'
+    assert os.read(reading, 100) == b'"hello"'
     os.waitpid(child, 0)
     os.close(reading)
-    assert b"".join(call(app, "/")[1]) == b"said"
+    assert b"".join(call(app, "/")[1]) == b"hello"
 
 
 # --- the application that serves files --------------------------------------------------------------------
 
 
-def files_in_flask(app: Any) -> Any:
+def serve_in_flask(app: Any) -> Any:
     flask = Flask("app")
     flask.wsgi_app = DispatcherMiddleware(flask.wsgi_app, {"/attachments": adapt_asgi(app)})  # type: ignore[method-assign]
     return serve_wsgi(flask)
 
 
-def files_in_django(app: Any) -> Any:
+def serve_in_django(app: Any) -> Any:
     django_rig.urlpatterns[:] = [mount("attachments", app)]
     return serve_wsgi(get_wsgi_application())
 
 
-def files_in_django_async(app: Any) -> Any:
+def serve_in_django_async(app: Any) -> Any:
     django_rig.urlpatterns[:] = [mount("attachments", app)]
     return serve_asgi(get_asgi_application())
 
 
-@pytest.mark.parametrize("serve", [files_in_flask, files_in_django, files_in_django_async])
+@pytest.mark.parametrize("serve", [serve_in_flask, serve_in_django, serve_in_django_async])
 def test_a_client_uploads_and_downloads_a_file(serve: Callable[[Any], Any], tmp_path: Path) -> None:
     data = os.urandom(300_000)
     digest = b64encode(md5(data).digest()).decode()
@@ -372,10 +374,10 @@ def test_a_client_uploads_and_downloads_a_file(serve: Callable[[Any], Any], tmp_
         serve(place.app) as url,
         Client(base_url=url, trust_env=False) as client,
     ):
-        told = client.post("/attachments/direct_uploads", json={"blob": stated}).json()
-        upload = told["direct_upload"]
+        direct = client.post("/attachments/direct_uploads", json={"blob": stated}).json()
+        upload = direct["direct_upload"]
         assert client.put(upload["url"], headers=upload["headers"], content=data).status_code == 204
-        blob = place.db.blobs.find(told["id"])
+        blob = place.db.blobs.find(direct["id"])
         assert client.get(place.proxy_url(blob)).content == data
         redirected = client.get(place.url(blob), follow_redirects=True)
         assert redirected.content == data

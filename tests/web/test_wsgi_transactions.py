@@ -1,4 +1,4 @@
-"""A request's transaction under WSGI: when it commits, when it is given up, what is run again, what goes out when."""
+"""A request's transaction under WSGI: commits, abandoned requests, retries, and the order of events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from holdall.web.wsgi import TransactionMiddleware
 
 @dataclass
 class Ask:
-    """One request as a server makes it. ``events`` tells in which order things went out and were closed."""
+    """One request as a server makes it; ``events`` records what was sent and closed, in order."""
 
     method: str = "POST"
     body: bytes = b""
@@ -43,7 +43,7 @@ class Ask:
     environ: dict[str, Any] = field(default_factory=dict)
 
     def to(self, app: Any) -> Ask:
-        """Ask an application; gives this request."""
+        """Send it to an application; return itself."""
         self.environ |= {"REQUEST_METHOD": self.method, "wsgi.input": io.BytesIO(self.body)}
         response = app(self.environ, self._start_response)
         try:
@@ -67,7 +67,7 @@ class Ask:
 
     @property
     def status(self) -> int | None:
-        """The status, if a response was begun."""
+        """The status, if a response has begun."""
         return int(self.events[0][0][:3]) if self.events else None
 
     @property
@@ -78,7 +78,7 @@ class Ask:
 
     @property
     def sent(self) -> bytes:
-        """All of the response's body."""
+        """The whole body of the response."""
         return b"".join(event for event in self.events if isinstance(event, bytes))
 
 
@@ -89,7 +89,7 @@ def add_one() -> Counter:
 
 
 class Contended:
-    """An application that counts, and that contends with another one in its first ``times`` runs."""
+    """An application that increments a counter; in its first ``times`` runs, another writer changes it first."""
 
     def __init__(self, db: Database, times: int = 1) -> None:
         self.runs = 0
@@ -107,7 +107,7 @@ class Contended:
         return [b"%d" % counter.n]
 
     def handle(self, environ: Any) -> None:
-        """What it does besides."""
+        """Overridden by applications that do more."""
 
 
 class Asking(Contended):
@@ -116,7 +116,7 @@ class Asking(Contended):
         self.bodies.append(environ["wsgi.input"].read())
 
 
-# --- committed --------------------------------------------------------------------------------------------
+# --- commits ----------------------------------------------------------------------------------------------
 
 
 def plain(environ: Any, start_response: Any) -> Iterable[bytes]:
@@ -140,7 +140,7 @@ def write_body(environ: Any, start_response: Any) -> Iterable[bytes]:
     return [b"ne"]
 
 
-def change_its_mind(environ: Any, start_response: Any) -> Iterable[bytes]:
+def replace_the_response(environ: Any, start_response: Any) -> Iterable[bytes]:
     start_response("500 Broken", [])
     try:
         raise ValueError("broken")
@@ -150,8 +150,8 @@ def change_its_mind(environ: Any, start_response: Any) -> Iterable[bytes]:
     return [b"done"]
 
 
-@pytest.mark.parametrize("app", [plain, generate, write_body, change_its_mind])
-def test_the_commit_is_done_before_the_first_byte_goes_out(app: Any) -> None:
+@pytest.mark.parametrize("app", [plain, generate, write_body, replace_the_response])
+def test_the_transaction_commits_before_the_first_byte_is_sent(app: Any) -> None:
     with open_counter() as db:
         stored: list[int] = []
         ask = Ask(watch=lambda: stored.append(count_of(db))).to(TransactionMiddleware(app, db))
@@ -171,7 +171,7 @@ def test_a_response_below_400_commits(status: str) -> None:
         assert count_of(db) == 1
 
 
-def test_a_request_that_does_not_use_its_transaction_asks_nothing_of_the_store() -> None:
+def test_a_request_that_does_not_use_its_transaction_sends_nothing_to_the_store() -> None:
     def app(environ: Any, start_response: Any) -> Iterable[bytes]:
         current_transaction()
         start_response("200 OK", [])
@@ -184,16 +184,16 @@ def test_a_request_that_does_not_use_its_transaction_asks_nothing_of_the_store()
         assert store.requests == 0
 
 
-# --- given up ---------------------------------------------------------------------------------------------
+# --- abandoned transactions -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", ["400 Bad Request", "404 Not Found", "500 Broken"])
-def test_an_error_response_gives_the_transaction_up_and_is_sent_as_it_is(status: str) -> None:
-    told: list[Any] = []
+def test_an_error_response_abandons_the_transaction_and_is_sent_unchanged(status: str) -> None:
+    failures: list[Any] = []
 
     def app(environ: Any, start_response: Any) -> Iterable[bytes]:
         add_one()
-        current_transaction().after_failure(told.append)
+        current_transaction().after_failure(failures.append)
         start_response(status, [("x", "y")])
         return [b"so ", b"sorry"]
 
@@ -201,12 +201,12 @@ def test_an_error_response_gives_the_transaction_up_and_is_sent_as_it_is(status:
         ask = Ask("GET").to(TransactionMiddleware(app, db))
         assert ask.events == [(status, {"x": "y"}), b"so ", b"sorry"]
         assert count_of(db) == 0
-    assert isinstance(told[0], RequestAbandoned)
-    assert told[0].status == int(status[:3])
+    assert isinstance(failures[0], RequestAbandoned)
+    assert failures[0].status == int(status[:3])
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_an_exception_gives_the_transaction_up_and_is_raised_as_it_is(late: bool) -> None:
+def test_an_exception_abandons_the_transaction_and_is_raised_unchanged(late: bool) -> None:
     problem = ValueError("broken")
 
     def app(environ: Any, start_response: Any) -> Iterable[bytes]:
@@ -229,7 +229,7 @@ def test_an_exception_gives_the_transaction_up_and_is_raised_as_it_is(late: bool
 
 
 @pytest.mark.parametrize("status", [None, "fine"])
-def test_a_response_without_a_status_is_refused(status: str | None) -> None:
+def test_a_response_without_a_valid_status_is_rejected(status: str | None) -> None:
     def app(environ: Any, start_response: Any) -> Iterable[bytes]:
         add_one()
         if status is not None:
@@ -242,7 +242,7 @@ def test_a_response_without_a_status_is_refused(status: str | None) -> None:
         assert count_of(db) == 0
 
 
-def test_a_second_response_is_refused() -> None:
+def test_a_second_response_is_rejected() -> None:
     def app(environ: Any, start_response: Any) -> Iterable[bytes]:
         add_one()
         start_response("200 OK", [])
@@ -258,7 +258,7 @@ def test_a_second_response_is_refused() -> None:
 # --- streams ----------------------------------------------------------------------------------------------
 
 
-def test_a_stream_goes_on_after_the_commit_without_the_transaction() -> None:
+def test_a_stream_continues_after_the_commit_without_the_transaction() -> None:
     events: list[Any] = []
 
     def app(environ: Any, start_response: Any) -> Iterator[bytes]:
@@ -300,7 +300,7 @@ def test_an_error_after_the_first_bytes_reaches_the_server() -> None:
         assert (ask.sent, count_of(db)) == (b"onetwo", 1)
 
 
-def test_a_client_that_goes_away_closes_the_stream() -> None:
+def test_the_stream_is_closed_when_the_client_disconnects() -> None:
     closed: list[str] = []
 
     def app(environ: Any, start_response: Any) -> Iterator[bytes]:
@@ -320,7 +320,7 @@ def test_a_client_that_goes_away_closes_the_stream() -> None:
         assert (closed, count_of(db)) == (["closed"], 1)
 
 
-# --- run again --------------------------------------------------------------------------------------------
+# --- which requests are run again -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
@@ -332,7 +332,7 @@ def test_a_safe_method_is_run_again(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_any_other_is_not_run_again_but_answered_with_a_conflict(method: str) -> None:
+def test_any_other_method_is_not_run_again_but_answered_with_a_conflict(method: str) -> None:
     with open_counter() as db:
         app = Contended(db)
         ask = Ask(method).to(TransactionMiddleware(app, db))
@@ -347,7 +347,7 @@ def test_the_answer_to_head_has_no_body() -> None:
         assert (ask.status, ask.sent) == (409, b"")
 
 
-def test_a_handler_that_says_so_is_run_again_and_reads_its_body_again() -> None:
+def test_a_handler_that_asks_for_it_is_run_again_and_can_read_its_body_again() -> None:
     with open_counter() as db:
         app = Asking(db, times=2)
         ask = Ask(body=b"all\nof it").to(TransactionMiddleware(app, db))
@@ -356,16 +356,14 @@ def test_a_handler_that_says_so_is_run_again_and_reads_its_body_again() -> None:
 
 
 @pytest.mark.parametrize(("size", "status", "runs"), [(10, 200, 2), (11, 409, 1)])
-def test_a_body_over_the_limit_is_not_kept_so_its_request_is_not_run_again(
-    size: int, status: int, runs: int
-) -> None:
+def test_a_request_whose_body_exceeds_the_limit_is_not_run_again(size: int, status: int, runs: int) -> None:
     with open_counter() as db:
         app = Asking(db)
         ask = Ask(body=b"x" * size).to(TransactionMiddleware(app, db, max_body=10))
         assert (ask.status, app.runs, app.bodies) == (status, runs, [b"x" * size] * runs)
 
 
-def test_a_body_that_is_read_after_the_response_has_begun_is_read_all_the_same() -> None:
+def test_the_body_can_be_read_after_the_response_has_begun() -> None:
     bodies: list[bytes] = []
 
     def app(environ: Any, start_response: Any) -> Iterator[bytes]:
@@ -383,7 +381,7 @@ def test_a_body_that_is_read_after_the_response_has_begun_is_read_all_the_same()
 
 
 @pytest.mark.parametrize(("path", "status"), [("/again", 200), ("/once", 409)])
-def test_the_middleware_can_be_told_by_the_environ(path: str, status: int) -> None:
+def test_a_retry_function_decides_by_the_environ(path: str, status: int) -> None:
     with open_counter() as db:
         app = Contended(db)
         middleware = TransactionMiddleware(app, db, retry=lambda environ: environ["PATH_INFO"] == "/again")
@@ -391,23 +389,23 @@ def test_the_middleware_can_be_told_by_the_environ(path: str, status: int) -> No
         assert (ask.status, app.runs) == (status, 2 if status == 200 else 1)
 
 
-def test_retries_come_to_an_end_and_failure_handlers_hear_of_it_once() -> None:
-    told: list[Any] = []
+def test_retries_end_and_failure_handlers_run_once() -> None:
+    failures: list[Any] = []
 
-    class Told(Contended):
+    class Failing(Contended):
         def handle(self, environ: Any) -> None:
-            current_transaction().after_failure(told.append)
+            current_transaction().after_failure(failures.append)
 
     with open_counter() as db:
-        app = Told(db, times=9)
+        app = Failing(db, times=9)
         ask = Ask("GET").to(TransactionMiddleware(app, db, retries=2))
         assert (ask.status, app.runs) == (409, 3)
-    (error,) = told
+    (error,) = failures
     assert isinstance(error, TransactionFailedError)
     assert error.attempts == 3
 
 
-def test_the_response_of_a_run_that_is_given_up_is_closed_before_the_next_begins() -> None:
+def test_the_response_of_an_abandoned_run_is_closed_before_the_next_run_begins() -> None:
     events: list[str] = []
 
     def app(environ: Any, start_response: Any) -> Iterator[bytes]:
@@ -427,7 +425,7 @@ def test_the_response_of_a_run_that_is_given_up_is_closed_before_the_next_begins
     assert events == ["begun", "closed", "begun", "closed"]
 
 
-def test_a_run_that_is_answered_by_the_middleware_is_closed_once() -> None:
+def test_the_response_that_the_middleware_replaces_is_closed_once() -> None:
     class Response(list[bytes]):
         def close(self) -> None:
             closed.append(1)
@@ -445,26 +443,26 @@ def test_a_run_that_is_answered_by_the_middleware_is_closed_once() -> None:
     assert closed == [1]
 
 
-def test_what_frameworks_note_in_the_environ_is_not_found_by_the_next_run_but_by_those_around() -> None:
+def test_changes_to_the_environ_are_visible_to_outer_middleware_but_not_to_the_next_run() -> None:
     found: list[Any] = []
 
-    class Noting(Contended):
+    class EnvironChanging(Contended):
         def handle(self, environ: Any) -> None:
             found.append(environ.get("route"))
             environ["route"] = f"route {self.runs}"
 
     with open_counter() as db:
-        ask = Ask("GET").to(TransactionMiddleware(Noting(db), db))
+        ask = Ask("GET").to(TransactionMiddleware(EnvironChanging(db), db))
     assert found == [None, None]
     assert ask.environ["route"] == "route 2"
     assert isinstance(ask.environ["wsgi.input"], io.BytesIO)
     assert not any(name.startswith("holdall") for name in ask.environ)
 
 
-# --- commits that fail ------------------------------------------------------------------------------------
+# --- failed commits ---------------------------------------------------------------------------------------
 
 
-def test_a_handler_that_fails_after_the_commit_is_told_after_the_answer() -> None:
+def test_an_error_of_an_after_commit_handler_is_raised_after_the_response_was_sent() -> None:
     runs: list[int] = []
 
     def fail() -> None:
@@ -484,7 +482,7 @@ def test_a_handler_that_fails_after_the_commit_is_told_after_the_answer() -> Non
         assert (ask.status, ask.sent, count_of(db), runs) == (200, b"done", 1, [1])
 
 
-def test_a_commit_of_which_nobody_knows_is_raised_and_never_run_again() -> None:
+def test_a_commit_with_an_unknown_outcome_raises_an_error_and_is_never_run_again() -> None:
     runs: list[int] = []
     store = FaultyBackend(EmbeddedBackend(None))
 
@@ -502,7 +500,7 @@ def test_a_commit_of_which_nobody_knows_is_raised_and_never_run_again() -> None:
         assert (ask.events, runs, count_of(db)) == ([], [1], 1)
 
 
-def test_what_does_not_go_with_what_is_stored_is_a_conflict() -> None:
+def test_a_refused_condition_is_answered_with_a_conflict() -> None:
     def app(environ: Any, start_response: Any) -> Iterable[bytes]:
         current_transaction().create(Counter, name="c")
         start_response("201 Created", [])
@@ -537,7 +535,9 @@ def test_any_other_error_of_the_commit_is_raised() -> None:
 @pytest.mark.parametrize(
     "error", [AfterCommitError("of another"), ModelAlreadyExistsError("own")], ids=lambda error: error.code
 )
-def test_an_error_of_a_transaction_inside_is_the_applications_own(error: Exception) -> None:
+def test_an_error_that_the_application_raises_itself_is_not_taken_for_one_of_the_request(
+    error: Exception,
+) -> None:
     def app(environ: Any, start_response: Any) -> Iterable[bytes]:
         add_one()
         start_response("200 OK", [])
@@ -551,10 +551,10 @@ def test_an_error_of_a_transaction_inside_is_the_applications_own(error: Excepti
         assert (ask.events, count_of(db)) == ([], 0)
 
 
-# --- many at once -----------------------------------------------------------------------------------------
+# --- concurrent requests ----------------------------------------------------------------------------------
 
 
-def test_each_of_many_threads_has_a_transaction_of_its_own() -> None:
+def test_each_of_many_threads_has_its_own_transaction() -> None:
     together = threading.Barrier(12, timeout=30)
 
     def app(environ: Any, start_response: Any) -> Iterable[bytes]:
@@ -580,10 +580,10 @@ def test_each_of_many_threads_has_a_transaction_of_its_own() -> None:
         assert None not in db.get_all([Counter.key(name) for name in names])
 
 
-# --- what a middleware can be told --------------------------------------------------------------------------
+# --- nesting and options ------------------------------------------------------------------------------------
 
 
-def test_a_middleware_inside_of_another_joins_its_transaction() -> None:
+def test_a_middleware_inside_another_joins_its_transaction() -> None:
     with open_counter() as db, open_counter() as another:
         app = Contended(db)
         inner = TransactionMiddleware(app, db, retries=0)
@@ -593,7 +593,7 @@ def test_a_middleware_inside_of_another_joins_its_transaction() -> None:
             Ask("GET").to(TransactionMiddleware(inner, another))
 
 
-def test_options_that_mean_nothing_are_refused_at_once() -> None:
+def test_invalid_options_are_rejected_at_once() -> None:
     with open_counter() as db:
         with pytest.raises(InvalidOptionsError):
             TransactionMiddleware(plain, db, retries=-1)

@@ -1,4 +1,4 @@
-"""A server of files below a directory, until it is killed: ``tus_server.py DIRECTORY``. It says its port first."""
+"""Serve files in a directory until killed: ``tus_server.py DIRECTORY``. The first line of output is the port."""
 
 from __future__ import annotations
 

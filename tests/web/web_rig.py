@@ -1,7 +1,7 @@
-"""What the tests of web applications share: a counter, databases, requests as a server makes them, and real servers.
+"""Helpers for tests of web applications: a counter, databases, requests as a server makes them, and real servers.
 
-Contention is made, not hoped for: `bump` changes the counter in a transaction of its own, between a handler's reading
-and its commit.
+Tests cause contention on purpose: `bump` changes the counter in another transaction, between a handler's read and its
+commit.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 class Counter(Model):
-    """What requests count on."""
+    """The item that requests increment."""
 
     name: Key[str]
     n: int = 0
 
 
 def run_awaiting(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
-    """A test that runs on an event loop of its own."""
+    """Decorate an async test to run on its own event loop."""
 
     @wraps(test)
     def run_it(*args: P.args, **keywords: P.kwargs) -> None:
@@ -74,7 +74,7 @@ def run_awaiting(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
 
 
 class Counting:
-    """A store that counts the requests it gets."""
+    """A store that counts the requests it receives."""
 
     def __init__(self) -> None:
         self.requests = 0
@@ -94,7 +94,7 @@ class Counting:
 
 @contextmanager
 def open_counter(backend: Backend | None = None) -> Iterator[Database]:
-    """A database in memory, or on that backend, with a counter ``c`` at 0."""
+    """Open a database in memory, or on the given backend, with a counter ``c`` at 0."""
     with Database("memory:") if backend is None else Database(backend=backend) as db:
         db.run(lambda tx: tx.create(Counter, name="c"))
         yield db
@@ -102,7 +102,7 @@ def open_counter(backend: Backend | None = None) -> Iterator[Database]:
 
 @contextmanager
 def database(store: str, folder: Path) -> Iterator[Database]:
-    """A database on one of the stores, with a counter ``c`` at 0."""
+    """Open a database on one of the stores, with a counter ``c`` at 0."""
     if store == "memory":
         db = Database("memory:")
     elif store == "file":
@@ -126,31 +126,31 @@ def database(store: str, folder: Path) -> Iterator[Database]:
 
 
 def bump(db: Database) -> None:
-    """Count in another process's transaction."""
+    """Add 100 to the counter in a separate transaction, as another process would."""
     with db.transaction() as tx:
         tx.get_one(Counter, "c").n += 100
 
 
 async def add_one(tx: Any) -> Counter:
-    """Count, by reading and writing."""
+    """Increment the counter: read it and write it."""
     counter: Counter = await tx.get_one(Counter, "c")
     counter.n += 1
     return counter
 
 
 def count_of(db: Database | AsyncDatabase) -> int:
-    """What is stored."""
+    """The stored value of the counter."""
     return (db if isinstance(db, Database) else db.sync).get_one(Counter, "c").n
 
 
-# --- ASGI by hand -----------------------------------------------------------------------------------------
+# --- ASGI requests ----------------------------------------------------------------------------------------
 
 
 @dataclass
 class Call:
-    """One request as a server makes it, message by message; ``sent`` is what the application said.
+    """One request as a server makes it, message by message; ``sent`` has the application's messages.
 
-    ``watch`` is called with each message before it is sent. ``gone`` lets the client be gone once the body is read.
+    ``watch`` is called with each message before it is sent. With ``gone``, the client disconnects after its body.
     """
 
     method: str = "POST"
@@ -161,7 +161,7 @@ class Call:
     sent: list[Message] = field(default_factory=list)
 
     async def to(self, app: App) -> Call:
-        """Ask an application; gives this call."""
+        """Send it to an application; return itself."""
         self.scope |= {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.4"},
@@ -186,12 +186,12 @@ class Call:
     async def _send(self, message: Message) -> None:
         self.watch(message)
         for _ in range(2 if message["type"].endswith("start") else 1):
-            await asyncio.sleep(0)  # as a server that waits for its client
+            await asyncio.sleep(0)  # like a server that waits for its client
         self.sent.append(message)
 
     @property
     def status(self) -> int | None:
-        """The status, if a response was begun."""
+        """The status, if a response has begun."""
         return self.sent[0]["status"] if self.sent else None
 
     @property
@@ -201,7 +201,7 @@ class Call:
 
     @property
     def body(self) -> bytes:
-        """All of the response's body."""
+        """The whole body of the response."""
         return b"".join(message["body"] for message in self.sent[1:])
 
 
@@ -214,7 +214,7 @@ async def send_answer(send: Any, status: int = 200, *chunks: bytes) -> None:
 
 
 def ask_app(app: Any, method: str, url: str, *, raising: bool = False, **options: Any) -> Response:
-    """What an ASGI application answers, in this process; an error of its is a 500, or raised."""
+    """Send a request to an ASGI application in this process; its errors are responses with 500, or ``raising``."""
 
     async def main() -> Response:
         transport = ASGITransport(app=app, raise_app_exceptions=raising)
@@ -229,7 +229,7 @@ def ask_app(app: Any, method: str, url: str, *, raising: bool = False, **options
 
 @contextmanager
 def serve_asgi(app: Any) -> Iterator[str]:
-    """Serve an ASGI application with uvicorn, in a thread; gives its URL."""
+    """Serve an ASGI application with uvicorn in a thread; yield its URL."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(
         uvicorn.Config(app, log_level="critical", lifespan="off", http="h11", ws="none", loop="asyncio")
@@ -246,7 +246,7 @@ def serve_asgi(app: Any) -> Iterator[str]:
 
 @contextmanager
 def serve_wsgi(app: Any) -> Iterator[str]:
-    """Serve a WSGI application with werkzeug's server, a thread for each request; gives its URL."""
+    """Serve a WSGI application with werkzeug's server, one thread per request; yield its URL."""
     server = make_server("127.0.0.1", 0, app, threaded=True)
     server.log = lambda *args: None  # type: ignore[method-assign]
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
