@@ -1,4 +1,4 @@
-"""Running the command line: in this process for speed, or as the installed program."""
+"""Run the command line: in this process for speed, or as the installed program."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ INSTALLED = shutil.which("holdall", path=str(Path(sys.executable).parent))
 
 
 def bare_environment(folder: Path) -> dict[str, str]:
-    """The environment without settings of ours or AWS's."""
+    """The environment without Holdall's or AWS's settings."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith(("HOLDALL_", "AWS_"))}
     return {**kept, "HOME": str(folder)}
 
 
 def enter(folder: Path, monkeypatch: pytest.MonkeyPatch, url: str | None = None) -> Path:
-    """Work in a folder, without settings of ours from outside; ``url`` is the database's."""
+    """Work in a folder, without Holdall's settings from outside; ``url`` is the database's."""
     monkeypatch.chdir(folder)
     for name in list(os.environ):
         if name.startswith("HOLDALL_"):
@@ -37,19 +37,19 @@ def enter(folder: Path, monkeypatch: pytest.MonkeyPatch, url: str | None = None)
 
 
 def call(*words: str, typed: str | None = None) -> Result:
-    """A command in this process, in the working directory."""
+    """Run a command in this process, in the working directory."""
     return CliRunner().invoke(program, words, input=typed, prog_name="holdall")
 
 
 def start(*words: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    """A command as users run it."""
+    """Run a command in a process, as users do."""
     assert INSTALLED is not None, "install the project: pip install --editable ."
     environment = {**bare_environment(folder), **settings}
     return run_warm([INSTALLED, *words], environment=environment, folder=folder, path=USERS_PATH)
 
 
 def answer_prompts(*words: str, typed: str, folder: Path, url: str) -> tuple[int, str]:
-    """A command as a user at a terminal sees it who types this: its exit status, and what it printed."""
+    """Run a command at a terminal and type this; return its exit status and its output."""
     assert INSTALLED is not None
     ours, theirs = pty.openpty()
     with subprocess.Popen(
@@ -68,12 +68,12 @@ def answer_prompts(*words: str, typed: str, folder: Path, url: str) -> tuple[int
         return program.returncode, seen
 
 
-def every_command(
+def list_commands(
     command: click.Command = program, words: tuple[str, ...] = ("holdall",)
 ) -> list[tuple[str, click.Command]]:
-    """All commands with the words that one types."""
+    """All commands, each with the words that a user types."""
     found = [(" ".join(words), command)]
     if isinstance(command, click.Group):
         for word, inner in sorted(command.commands.items()):
-            found += every_command(inner, (*words, word))
+            found += list_commands(inner, (*words, word))
     return found

@@ -1,14 +1,14 @@
-"""Every command with good and bad input, as a shell has it; ``test_cli_every_command`` runs them.
+"""Every command with valid and invalid input, run as from a shell; ``test_cli_every_command`` runs them.
 
-The commands run in a directory with a small database, and a module ``stand`` with its models and jobs. Words that begin
-with ``@`` stand for IDs in that database.
+The commands run in a directory with a small database, and a module ``market`` with its models and jobs. Words that
+begin with ``@`` are replaced by IDs in that database.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-STAND = '''
+MODULE = '''
 from datetime import datetime
 from holdall import Archive, Index, Key, Model, SortKey, field, job
 
@@ -32,9 +32,9 @@ class Guest(Model, table="guests"):
     mail: str | None = None
 
 class Base(Model, abstract=True):
-    """Has no items."""
+    """An abstract model, without items."""
 
-@job("stand-work", retries=0)
+@job("market-work", retries=0)
 def work():
     raise ValueError("always")
 
@@ -44,7 +44,7 @@ def convert(old):
 
 
 class Good(NamedTuple):
-    """A command line that succeeds: its arguments, and a part of what it prints on either stream."""
+    """A command line that succeeds: its arguments, and part of its output on either stream."""
 
     words: str
     prints: str
@@ -52,7 +52,7 @@ class Good(NamedTuple):
 
 
 class Bad(NamedTuple):
-    """A command line that is refused: its arguments, the exit status, and a part of the error."""
+    """A command line that fails: its arguments, the exit status, and part of the error."""
 
     words: str
     status: int
@@ -61,7 +61,7 @@ class Bad(NamedTuple):
 
 
 class Cases(NamedTuple):
-    """The good and the bad input of one command."""
+    """The valid and invalid input of one command."""
 
     good: list[Good]
     bad: list[Bad]
@@ -80,9 +80,9 @@ ROLLOUTS = [
     Bad("app prod", 5, "the alias 'prod' of 'app' has never had a rollout"),
 ]
 ARCHIVE_MODELS = [
-    Bad("stand:Customer", 2, "Customer"),
+    Bad("market:Customer", 2, "Customer"),
     Bad("nothing:Order", 2, "there is no module nothing"),
-    Bad("stand:None", 2, "stand has no model 'None'"),
+    Bad("market:None", 2, "market has no model 'None'"),
 ]
 
 COMMANDS: dict[str, Cases] = {
@@ -158,64 +158,64 @@ COMMANDS: dict[str, Cases] = {
     ),
     # --- archive ---
     "archive compact": Cases(
-        [Good("stand", "0 packs")], [*ARCHIVE_MODELS, Bad("stand --live-share 2", 2, "range")]
+        [Good("market", "0 packs")], [*ARCHIVE_MODELS, Bad("market --live-share 2", 2, "range")]
     ),
     "archive export": Cases(
-        [Good("stand:Order out.gz", "3 items")],
+        [Good("market:Order out.gz", "3 items")],
         [
-            Bad("stand out.gz", 2, "does not name a model"),
-            Bad("stand:Order none/out.gz", 2, "there is no directory none"),
-            Bad("stand:Order out.gz --format csv", 2, "'csv'"),
-            Bad("stand:Order", 2, "TARGET"),
-            Bad(f"stand:Order {'n' * 300}", 1, "File name too long"),
+            Bad("market out.gz", 2, "does not name a model"),
+            Bad("market:Order none/out.gz", 2, "there is no directory none"),
+            Bad("market:Order out.gz --format csv", 2, "'csv'"),
+            Bad("market:Order", 2, "TARGET"),
+            Bad(f"market:Order {'n' * 300}", 1, "File name too long"),
         ],
     ),
     "archive key": Cases(
-        [Good("stand:Order customer=ada number=1", "orders/")],
+        [Good("market:Order customer=ada number=1", "orders/")],
         [
-            Bad("stand:Order customer=ada", 2, "number"),
-            Bad("stand:Order customer=ada number=x", 2, "'x'"),
-            Bad("stand:Order customer", 2, "NAME=VALUE"),
-            Bad("stand:Order customer=ada number=1 colour=red", 2, "colour"),
-            Bad("stand:Customer name=ada", 2, "Customer"),
+            Bad("market:Order customer=ada", 2, "number"),
+            Bad("market:Order customer=ada number=x", 2, "'x'"),
+            Bad("market:Order customer", 2, "NAME=VALUE"),
+            Bad("market:Order customer=ada number=1 colour=red", 2, "colour"),
+            Bad("market:Customer name=ada", 2, "Customer"),
         ],
     ),
-    "archive rebuild": Cases([Good("stand", "intact")], ARCHIVE_MODELS),
-    "archive rekey": Cases([Good("stand:Order", "already in place")], ARCHIVE_MODELS),
-    "archive report": Cases([Good("stand", "stand:Order")], ARCHIVE_MODELS[1:]),
+    "archive rebuild": Cases([Good("market", "intact")], ARCHIVE_MODELS),
+    "archive rekey": Cases([Good("market:Order", "already in place")], ARCHIVE_MODELS),
+    "archive report": Cases([Good("market", "market:Order")], ARCHIVE_MODELS[1:]),
     "archive restore": Cases(
         [
-            Good("stand:Order customer=ada number=1", "1 item restored"),
-            Good("stand:Order --all", "1 item restored"),
-            Good("stand:Order customer=ada number=99", "0 items restored"),
-            Good("stand:Order --keys -", "1 item restored", '{"customer": "ada", "number": 1}'),
+            Good("market:Order customer=ada number=1", "1 item restored"),
+            Good("market:Order --all", "1 item restored"),
+            Good("market:Order customer=ada number=99", "0 items restored"),
+            Good("market:Order --keys -", "1 item restored", '{"customer": "ada", "number": 1}'),
         ],
         [
-            Bad("stand:Order", 2, "--all"),
-            Bad("stand:Order customer=ada number=1 --all", 2, "--all"),
-            Bad("stand:Order --keys none", 2, "none"),
-            Bad("stand:Order --keys small.png", 2, "small.png is not text in UTF-8"),
-            Bad("stand:Order --keys -", 2, "line 1 is not a JSON object", "[]"),
+            Bad("market:Order", 2, "--all"),
+            Bad("market:Order customer=ada number=1 --all", 2, "--all"),
+            Bad("market:Order --keys none", 2, "none"),
+            Bad("market:Order --keys small.png", 2, "small.png is not text in UTF-8"),
+            Bad("market:Order --keys -", 2, "line 1 is not a JSON object", "[]"),
         ],
     ),
     "archive run": Cases(
-        [Good("stand --dry-run", "0 of"), Good("stand:Order --json", '"archived"')],
+        [Good("market --dry-run", "0 of"), Good("market:Order --json", '"archived"')],
         [
             *ARCHIVE_MODELS,
-            Bad("stand --price table_storage=x", 2, "are not prices"),
-            Bad("stand --price colour=1", 2, "are not prices"),
-            Bad("stand --segments 0", 2, "range"),
-            Bad("stand --rate 0", 2, "range"),
+            Bad("market --price table_storage=x", 2, "are not prices"),
+            Bad("market --price colour=1", 2, "are not prices"),
+            Bad("market --segments 0", 2, "range"),
+            Bad("market --rate 0", 2, "range"),
         ],
     ),
     "archive sweep": Cases(
         [
-            Good("stand --older-than 0s --exclusive --yes", "1 of 2 objects deleted"),
-            Good("stand --yes", "0 of"),
+            Good("market --older-than 0s --exclusive --yes", "1 of 2 objects deleted"),
+            Good("market --yes", "0 of"),
         ],
         [
             *ARCHIVE_MODELS,
-            Bad("stand --older-than 1", 2, "is not a duration"),
+            Bad("market --older-than 1", 2, "is not a duration"),
         ],
     ),
     # --- artifacts ---
@@ -396,7 +396,7 @@ COMMANDS: dict[str, Cases] = {
         ],
     ),
     "doctor": Cases(
-        [Good("--models stand", "nothing is wrong"), Good("--json", '"healthy": true')],
+        [Good("--models market", "nothing is wrong"), Good("--json", '"healthy": true')],
         [
             Bad("--only colours", 2, "the checks are"),
             Bad("--yes", 2, "only for --repair"),
@@ -405,7 +405,7 @@ COMMANDS: dict[str, Cases] = {
         ],
     ),
     "dump": Cases(
-        [Good("--models stand", '"customer"')],
+        [Good("--models market", '"customer"')],
         [Bad("--table none", 3, "none"), Bad("--models nothing", 2, "there is no module nothing")],
     ),
     "load": Cases(
@@ -418,82 +418,82 @@ COMMANDS: dict[str, Cases] = {
         ],
     ),
     "migrate": Cases(
-        [Good("stand", "brought up to date"), Good("stand:Customer --dry-run --json", '"dry_run": true')],
+        [Good("market", "brought up to date"), Good("market:Customer --dry-run --json", '"dry_run": true')],
         [
             Bad("", 2, "MODULE"),
             Bad("nothing", 2, "there is no module nothing"),
-            Bad("stand:None", 2, "stand has no model 'None'"),
-            Bad("stand:Base", 2, "abstract"),
-            Bad("stand --segments 0", 2, "range"),
+            Bad("market:None", 2, "market has no model 'None'"),
+            Bad("market:Base", 2, "abstract"),
+            Bad("market --segments 0", 2, "range"),
         ],
     ),
     # --- items ---
     "items count": Cases(
         [
-            Good("stand:Order", "3"),
-            Good("stand:Order customer=ada --where quantity>1", "0"),
+            Good("market:Order", "3"),
+            Good("market:Order customer=ada --where quantity>1", "0"),
             Good("table:holdall", ""),
         ],
         [
             Bad("", 2, "SOURCE"),
-            Bad("stand", 2, "as in stand:Order"),
-            Bad("stand.Order", 2, "as in stand:Order"),
-            Bad("stand:None", 2, "stand has no model 'None'"),
-            Bad("stand:Order --index by_product", 2, "needs the key"),
-            Bad("stand:Order customer=ada --index by_product", 2, "customer"),
-            Bad("stand:Order number=1", 2, "use --sort or --where for other fields"),
-            Bad("stand:Order --where quantity", 2, "is not a condition"),
-            Bad("stand:Order --where quantity>x", 2, "'x'"),
-            Bad("stand:Order --where colour=red", 2, "colour"),
+            Bad("market", 2, "as in market:Order"),
+            Bad("market.Order", 2, "as in market:Order"),
+            Bad("market:None", 2, "market has no model 'None'"),
+            Bad("market:Order --index by_product", 2, "needs the key"),
+            Bad("market:Order customer=ada --index by_product", 2, "customer"),
+            Bad("market:Order number=1", 2, "use --sort or --where for other fields"),
+            Bad("market:Order --where quantity", 2, "is not a condition"),
+            Bad("market:Order --where quantity>x", 2, "'x'"),
+            Bad("market:Order --where colour=red", 2, "colour"),
             Bad("table:none", 3, "there is no table none"),
             Bad("table:", 2, "table"),
         ],
     ),
     "items delete": Cases(
         [
-            Good("stand:Order customer=ada number=2 --yes", "was deleted"),
+            Good("market:Order customer=ada number=2 --yes", "was deleted"),
             Good("table:holdall pk=Customer#ada sk=# --yes", "was deleted"),
         ],
         [
-            Bad("stand:Order", 2, "NAME=VALUE"),
-            Bad("stand:Order customer=ada --yes", 2, "number"),
-            Bad("stand:Order customer=ada number=99 --yes", 3, "there is no Order"),
+            Bad("market:Order", 2, "NAME=VALUE"),
+            Bad("market:Order customer=ada --yes", 2, "number"),
+            Bad("market:Order customer=ada number=99 --yes", 3, "there is no Order"),
             Bad("table:holdall pk=x sk=y --yes", 3, "there is no pk=x, sk=y"),
         ],
     ),
     "items get": Cases(
         [
-            Good("stand:Order customer=ada number=2", "product   tea"),
+            Good("market:Order customer=ada number=2", "product   tea"),
             Good("table:holdall pk=Customer#ada sk=# --json", '"S": "ada"'),
         ],
         [
-            Bad("stand:Order", 2, "NAME=VALUE"),
-            Bad("stand:Order customer=ada number=2 number=3", 2, "given twice"),
-            Bad("stand:Order customer=ada number=x", 2, "'x'"),
-            Bad("stand:Order customer=ada number=99", 3, "there is no Order"),
-            Bad("stand:Base id=1", 2, "abstract"),
+            Bad("market:Order", 2, "NAME=VALUE"),
+            Bad("market:Order customer=ada number=2 number=3", 2, "given twice"),
+            Bad("market:Order customer=ada number=x", 2, "'x'"),
+            Bad("market:Order customer=ada number=99", 3, "there is no Order"),
+            Bad("market:Base id=1", 2, "abstract"),
             Bad("table:holdall pk=x", 2, "the key of table holdall is pk, sk"),
             Bad("table:holdall pk=x sk=y", 3, "there is no pk=x, sk=y"),
         ],
     ),
     "items put": Cases(
         [
-            Good("stand:Customer name=eve mail=eve@x", "Customer(name='eve') was written"),
-            Good("stand:Customer --file -", "was written", '{"name": "eve"}'),
+            Good("market:Customer name=eve mail=eve@x", "Customer(name='eve') was written"),
+            Good("market:Customer --file -", "was written", '{"name": "eve"}'),
             Good("table:holdall pk=x sk=y n=[1,2] --json", '"L"'),
         ],
         [
-            Bad("stand:Customer", 2, "but not both"),
-            Bad("stand:Customer name=ada", 4, "pass --replace"),
-            Bad("stand:Customer name=eve mail=ada@x", 4, "another item already has"),
-            Bad("stand:Customer name=eve colour=red", 2, "colour"),
-            Bad("stand:Order customer=eve number=1", 2, "placed"),
-            Bad("stand:Order customer=eve number=1 placed=tomorrow", 2, "tomorrow"),
-            Bad("stand:Customer --file none.json", 2, "none.json"),
-            Bad("stand:Customer --file -", 2, "JSON", "{"),
-            Bad("stand:Customer --file -", 2, "name", "{}"),
+            Bad("market:Customer", 2, "but not both"),
+            Bad("market:Customer name=ada", 4, "pass --replace"),
+            Bad("market:Customer name=eve mail=ada@x", 4, "another item already has"),
+            Bad("market:Customer name=eve colour=red", 2, "colour"),
+            Bad("market:Order customer=eve number=1", 2, "placed"),
+            Bad("market:Order customer=eve number=1 placed=tomorrow", 2, "tomorrow"),
+            Bad("market:Customer --file none.json", 2, "none.json"),
+            Bad("market:Customer --file -", 2, "JSON", "{"),
+            Bad("market:Customer --file -", 2, "name", "{}"),
             Bad("table:holdall --file -", 2, "JSON", "{"),
-            Bad("stand:Customer --file small.png", 2, "small.png is not text in UTF-8"),
+            Bad("market:Customer --file small.png", 2, "small.png is not text in UTF-8"),
             Bad("table:holdall pk=x sk=y n=1e400", 2, "1E+400"),
             Bad("table:holdall pk=x sk=y n=NaN", 2, "NaN"),
             Bad("table:holdall pk=x", 2, "sk"),
@@ -504,21 +504,21 @@ COMMANDS: dict[str, Cases] = {
     ),
     "items query": Cases(
         [
-            Good("stand:Order customer=ada --sort number>=2 --csv", "ada,2"),
-            Good("stand:Order product=tea --index by_product --limit 1", "raise --limit"),
+            Good("market:Order customer=ada --sort number>=2 --csv", "ada,2"),
+            Good("market:Order product=tea --index by_product --limit 1", "raise --limit"),
             Good("table:holdall pk=Order#ada --only customer,number", "customer"),
         ],
         [
-            Bad("stand:Order", 2, "NAME=VALUE"),
-            Bad("stand:Order colour=red", 2, "colour"),
-            Bad("stand:Order customer=ada --sort quantity>1", 2, "quantity"),
-            Bad("stand:Order customer=ada --index none", 2, "none"),
-            Bad("stand:Order customer=ada --only colour", 2, "colour"),
-            Bad("stand:Order customer=ada --after x", 2, "secret"),
-            Bad("stand:Order customer=ada --limit 0", 2, "range"),
-            Bad("stand:Order customer=ada --limit 99999999999999999999", 2, "range"),
-            Bad("stand:Order customer=ada --json --csv", 2, "--csv"),
-            Bad("stand:Order customer=ada --where product^", 2, "is not a condition"),
+            Bad("market:Order", 2, "NAME=VALUE"),
+            Bad("market:Order colour=red", 2, "colour"),
+            Bad("market:Order customer=ada --sort quantity>1", 2, "quantity"),
+            Bad("market:Order customer=ada --index none", 2, "none"),
+            Bad("market:Order customer=ada --only colour", 2, "colour"),
+            Bad("market:Order customer=ada --after x", 2, "secret"),
+            Bad("market:Order customer=ada --limit 0", 2, "range"),
+            Bad("market:Order customer=ada --limit 99999999999999999999", 2, "range"),
+            Bad("market:Order customer=ada --json --csv", 2, "--csv"),
+            Bad("market:Order customer=ada --where product^", 2, "is not a condition"),
             Bad("table:holdall sk=x", 2, "the partition key is pk"),
             Bad("table:holdall pk=x --index none", 2, "no index none"),
             Bad("table:holdall pk=x --sort other>1", 2, "sk"),
@@ -528,34 +528,34 @@ COMMANDS: dict[str, Cases] = {
     ),
     "items scan": Cases(
         [
-            Good("stand:Order --where quantity=1", "customer"),
-            Good("stand:Order --json", '"more": false'),
+            Good("market:Order --where quantity=1", "customer"),
+            Good("market:Order --json", '"more": false'),
             Good("table:holdall --limit 1", "raise --limit"),
         ],
         [
             Bad("", 2, "SOURCE"),
-            Bad("stand:Order --where colour=red", 2, "colour"),
-            Bad("stand:Order --only colour", 2, "colour"),
-            Bad("stand:Order --after x", 2, "a scan by a model has no pages"),
-            Bad("stand:Order --json --csv", 2, "--csv"),
+            Bad("market:Order --where colour=red", 2, "colour"),
+            Bad("market:Order --only colour", 2, "colour"),
+            Bad("market:Order --after x", 2, "a scan by a model has no pages"),
+            Bad("market:Order --json --csv", 2, "--csv"),
             Bad("table:none", 3, "there is no table none"),
         ],
     ),
     "items update": Cases(
         [
-            Good("stand:Customer name=ada --clear mail", "was written"),
-            Good("stand:Order customer=ada number=2 --set quantity=5 --json", '"quantity": 5'),
+            Good("market:Customer name=ada --clear mail", "was written"),
+            Good("market:Order customer=ada number=2 --set quantity=5 --json", '"quantity": 5'),
             Good("table:holdall pk=Customer#ada sk=# --set note=x", "was written"),
         ],
         [
-            Bad("stand:Order customer=ada number=2", 2, "nothing to change"),
-            Bad("stand:Order customer=ada number=2 --set quantity=x", 2, "'x'"),
-            Bad("stand:Order customer=ada number=2 --set quantity", 2, "NAME=VALUE"),
-            Bad("stand:Order customer=ada number=2 --set number=3", 2, "number"),
-            Bad("stand:Order customer=ada number=2 --clear colour", 2, "colour"),
-            Bad("stand:Order customer=ada number=2 --clear quantity", 2, "quantity"),
-            Bad("stand:Order customer=ada number=2 --set quantity=1 --clear quantity", 2, "quantity"),
-            Bad("stand:Order customer=ada number=99 --set quantity=1", 3, "there is no Order"),
+            Bad("market:Order customer=ada number=2", 2, "nothing to change"),
+            Bad("market:Order customer=ada number=2 --set quantity=x", 2, "'x'"),
+            Bad("market:Order customer=ada number=2 --set quantity", 2, "NAME=VALUE"),
+            Bad("market:Order customer=ada number=2 --set number=3", 2, "number"),
+            Bad("market:Order customer=ada number=2 --clear colour", 2, "colour"),
+            Bad("market:Order customer=ada number=2 --clear quantity", 2, "quantity"),
+            Bad("market:Order customer=ada number=2 --set quantity=1 --clear quantity", 2, "quantity"),
+            Bad("market:Order customer=ada number=99 --set quantity=1", 3, "there is no Order"),
             Bad("table:holdall pk=Customer#ada sk=# --set sk=x", 2, "sk"),
             Bad("table:holdall pk=x sk=y --set n=1", 3, "there is no pk=x, sk=y"),
         ],
@@ -564,7 +564,7 @@ COMMANDS: dict[str, Cases] = {
     "jobs counts": Cases([Good("", "default"), Good("--json", '"queues"')], [Bad("--queue a#b", 2, "a#b")]),
     "jobs delete": Cases([Good("@job", "deleted")], [Bad("", 2, "ID"), Bad("none", 3, "none")]),
     "jobs list": Cases(
-        [Good("", "stand-work"), Good("--queue none", "no job matches")],
+        [Good("", "market-work"), Good("--queue none", "no job matches")],
         [Bad("--state lost", 2, "'lost'"), Bad("--limit 0", 2, "range")],
     ),
     "jobs purge": Cases(
@@ -586,7 +586,7 @@ COMMANDS: dict[str, Cases] = {
             Bad("@job --queue x", 2, "--all"),
         ],
     ),
-    "jobs show": Cases([Good("@job", "stand-work")], [Bad("", 2, "ID"), Bad("none", 3, "none")]),
+    "jobs show": Cases([Good("@job", "market-work")], [Bad("", 2, "ID"), Bad("none", 3, "none")]),
     # --- models ---
     "models inspect": Cases(
         [Good("foreign", "class Foreign"), Good("foreign --output found.py --class-name Found", "found.py")],
@@ -601,7 +601,7 @@ COMMANDS: dict[str, Cases] = {
         ],
     ),
     "models list": Cases(
-        [Good("stand", "stand:Order"), Good("stand --json", '"models"')],
+        [Good("market", "market:Order"), Good("market --json", '"models"')],
         [
             Bad("", 2, "MODULE"),
             Bad("nothing", 2, "there is no module nothing"),
@@ -610,40 +610,40 @@ COMMANDS: dict[str, Cases] = {
     ),
     "models move": Cases(
         [
-            Good("stand:Customer stand:Guest", "1 copied"),
-            Good("stand:Customer stand:Guest --convert stand:convert", ""),
+            Good("market:Customer market:Guest", "1 copied"),
+            Good("market:Customer market:Guest --convert market:convert", ""),
         ],
         [
-            Bad("stand:Customer", 2, "DESTINATION"),
-            Bad("stand stand:Guest", 2, "does not name a model"),
-            Bad("stand:Customer stand:None", 2, "stand has no model 'None'"),
-            Bad("stand:Customer stand:Customer", 2, "Customer"),
-            Bad("stand:Customer stand:Guest --convert stand:none", 2, "no function"),
-            Bad("stand:Customer stand:Guest --where stand:convert", 2, "does not name a condition"),
+            Bad("market:Customer", 2, "DESTINATION"),
+            Bad("market market:Guest", 2, "does not name a model"),
+            Bad("market:Customer market:None", 2, "market has no model 'None'"),
+            Bad("market:Customer market:Customer", 2, "Customer"),
+            Bad("market:Customer market:Guest --convert market:none", 2, "no function"),
+            Bad("market:Customer market:Guest --where market:convert", 2, "does not name a condition"),
         ],
     ),
     "models show": Cases(
-        [Good("stand:Order", "partition key"), Good("stand:Order --json", '"fields"')],
+        [Good("market:Order", "partition key"), Good("market:Order --json", '"fields"')],
         [
             Bad("", 2, "MODULE"),
-            Bad("stand", 2, "does not name a model"),
-            Bad("stand:work", 2, "no model 'work'"),
+            Bad("market", 2, "does not name a model"),
+            Bad("market:work", 2, "no model 'work'"),
         ],
     ),
     "models stubs": Cases(
-        [Good("stand", "stubs for"), Good("stand --output out", "out: stubs for")],
+        [Good("market", "stubs for"), Good("market --output out", "out: stubs for")],
         [
             Bad("", 2, "MODULE"),
-            Bad("stand:None", 2, "no model 'None'"),
-            Bad("stand --check", 1, "missing or outdated"),
-            Bad("stand --output note.txt", 1, "note.txt"),
+            Bad("market:None", 2, "no model 'None'"),
+            Bad("market --check", 1, "missing or outdated"),
+            Bad("market --output note.txt", 1, "note.txt"),
         ],
     ),
     # --- table ---
     "table create": Cases(
         [
             Good("", "is ready"),
-            Good("--models stand --json", '"own_tables"'),
+            Good("--models market --json", '"own_tables"'),
             Good("--url embedded:new.db", "is ready"),
         ],
         [
@@ -674,7 +674,7 @@ COMMANDS: dict[str, Cases] = {
         ],
     ),
     "table plan": Cases(
-        [Good("--models stand", "ready")],
+        [Good("--models market", "ready")],
         [Bad("", 2, "--models"), Bad("--models nothing", 2, "there is no module nothing")],
     ),
     "table policy": Cases(
@@ -685,7 +685,7 @@ COMMANDS: dict[str, Cases] = {
         [Good("gsi1 --yes", "index gsi1 removed"), Good("none", "nothing to remove")],
         [
             Bad("", 2, "NAME"),
-            Bad("gsi1 --models stand --yes", 2, "Order needs it"),
+            Bad("gsi1 --models market --yes", 2, "Order needs it"),
             Bad("gsi1 --table none --yes", 3, "none"),
         ],
     ),
@@ -706,7 +706,7 @@ COMMANDS: dict[str, Cases] = {
         [Good("--drain --queue none", "done: 0 jobs started")],
         [
             Bad("nothing", 2, "there is no module nothing"),
-            Bad("stand --hook stand:none", 2, "no function"),
+            Bad("market --hook market:none", 2, "no function"),
             Bad("--concurrency 0", 2, "range"),
             Bad("--queue a#b --drain", 2, "a#b"),
         ],

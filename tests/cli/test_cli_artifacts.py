@@ -1,4 +1,4 @@
-"""``holdall artifacts`` and ``holdall alias``: what they do and show, on which stream, and how they end."""
+"""``holdall artifacts`` and ``holdall alias``: what they do, their output on each stream, and their exit status."""
 
 from __future__ import annotations
 
@@ -41,32 +41,34 @@ def publish_all(*contents: bytes, name: str = "my-app") -> list[Artifact]:
 
 
 def run_silently(*words: str, typed: str | None = None) -> str:
-    """What a command that has to succeed, and shows no data, says."""
+    """Run a command that has to succeed and prints no data; return its messages."""
     ended = call(*words, typed=typed)
     assert (ended.exit_code, ended.stdout) == (0, ""), ended.output
     return ended.stderr
 
 
 def show(*words: str) -> str:
-    """The data of a command that has to succeed, and says nothing."""
+    """Run a command that has to succeed without messages; return its data."""
     ended = call(*words)
     assert (ended.exit_code, ended.stderr) == (0, ""), ended.output
     return ended.stdout
 
 
-def facts(*words: str) -> dict[str, Any]:
+def read_json(*words: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(show(*words, "--json"))
     return found
 
 
 def refuse(*words: str) -> str:
+    """Run a command that has to fail; return its messages."""
     ended = call(*words)
     assert (ended.exit_code in range(1, 7), ended.stdout) == (True, ""), ended.output
     assert ended.stderr.startswith("error: ")
     return ended.stderr
 
 
-def misspelt(*words: str) -> str:
+def refuse_usage(*words: str) -> str:
+    """Run a command line that is not valid; return its messages."""
     ended = call(*words)
     assert (ended.exit_code, ended.stdout) == (2, ""), ended.output
     return ended.stderr
@@ -75,7 +77,7 @@ def misspelt(*words: str) -> str:
 # --- init -------------------------------------------------------------------------------------------------
 
 
-def test_init_makes_the_table_once_and_says_so() -> None:
+def test_init_creates_the_table_once_and_reports_it() -> None:
     assert run_silently("artifacts", "init") == "table holdall already exists\n"
     assert run_silently("artifacts", "init", "--table", "kept") == "table kept created\n"
     assert run_silently("artifacts", "init", "--table", "kept") == "table kept already exists\n"
@@ -83,7 +85,7 @@ def test_init_makes_the_table_once_and_says_so() -> None:
         assert list(db.artifacts.names()) == []
 
 
-def test_init_makes_the_buckets_of_a_service_and_its_mirrors(
+def test_init_creates_the_buckets_of_a_service_and_its_mirrors(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, text in ENVIRONMENT.items():
@@ -111,23 +113,23 @@ def test_init_makes_the_buckets_of_a_service_and_its_mirrors(
 # --- put, publish -----------------------------------------------------------------------------------------
 
 
-def test_put_and_publish_say_what_is_there_now(folder: Path) -> None:
+def test_put_and_publish_report_the_new_state(folder: Path) -> None:
     (folder / "app.zip").write_bytes(b"one")
     sha256 = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed"
     assert (
         run_silently("artifacts", "put", "my-app", "app.zip")
         == f"LATEST of my-app is 3 bytes, sha256 {sha256}\n"
     )
-    said = f"version 1 of my-app published: 3 bytes, sha256 {sha256}\n"
-    assert run_silently("artifacts", "publish", "my-app") == said
-    assert run_silently("artifacts", "publish", "my-app") == said, "nothing changed since"
-    assert facts("artifacts", "publish", "my-app", "--force")["version"] == "2"
+    message = f"version 1 of my-app published: 3 bytes, sha256 {sha256}\n"
+    assert run_silently("artifacts", "publish", "my-app") == message
+    assert run_silently("artifacts", "publish", "my-app") == message, "nothing has changed since"
+    assert read_json("artifacts", "publish", "my-app", "--force")["version"] == "2"
 
 
 def test_publish_takes_its_content_from_a_path_or_from_stdin(folder: Path) -> None:
     (folder / "app.zip").write_bytes(b"one")
-    said = run_silently("artifacts", "publish", "my-app", "--from", "app.zip", "--metadata", "build=7")
-    assert said.startswith("version 1 of my-app published: 3 bytes")
+    message = run_silently("artifacts", "publish", "my-app", "--from", "app.zip", "--metadata", "build=7")
+    assert message.startswith("version 1 of my-app published: 3 bytes")
     run_silently("artifacts", "publish", "my-app", "--from", "-", typed="two!")
     with Database() as db:
         assert (db.artifacts.download("my-app"), db.artifacts.download("my-app", 1)) == (b"two!", b"one")
@@ -135,7 +137,7 @@ def test_publish_takes_its_content_from_a_path_or_from_stdin(folder: Path) -> No
     assert "there is no file missing" in refuse("artifacts", "publish", "my-app", "--from", "missing")
 
 
-def test_what_a_terminal_would_obey_is_escaped() -> None:
+def test_control_characters_are_escaped() -> None:
     evil = "red\x1b[31m\r\u202e\nforged"
     publish_all(b"one", b"two")
     with Database() as db:
@@ -171,7 +173,7 @@ def test_what_a_terminal_would_obey_is_escaped() -> None:
         assert not any(line.strip().startswith("forged") for line in ended.output.splitlines()), words
 
 
-def test_put_keeps_what_is_said_of_it() -> None:
+def test_put_stores_the_content_type_metadata_and_tags() -> None:
     words = ["--content-type", "text/plain", "--metadata", "commit=a=b", "--tag", "team=ml"]
     run_silently("artifacts", "put", "my-app", "-", *words, typed="from stdin")
     with Database() as db:
@@ -184,26 +186,26 @@ def test_put_keeps_what_is_said_of_it() -> None:
     )
 
 
-def test_a_directory_goes_in_and_comes_out(folder: Path) -> None:
+def test_a_directory_is_uploaded_and_downloaded(folder: Path) -> None:
     (folder / "model" / "weights").mkdir(parents=True)
     (folder / "model" / "weights" / "1.bin").write_bytes(b"123")
     (folder / "model" / "card.txt").write_text("a model")
     assert "10 bytes" in run_silently("artifacts", "put", "model", "model")
-    assert facts("artifacts", "show", "model")["directory"] is True
+    assert read_json("artifacts", "show", "model")["directory"] is True
     run_silently("artifacts", "download", "model", "--to", "copy")
     assert (folder / "copy" / "weights" / "1.bin").read_bytes() == b"123"
     assert (folder / "copy" / "card.txt").read_text() == "a model"
     assert "is a directory" in refuse("artifacts", "download", "model", "--to", "-")
 
 
-def test_preconditions_that_do_not_hold_change_nothing() -> None:
+def test_a_failed_precondition_is_an_error() -> None:
     publish_all(b"one")
     assert "not as expected" in refuse("artifacts", "publish", "my-app", "--expect-version", "7")
     assert "not as expected" in refuse("artifacts", "publish", "my-app", "--expect-sha256", "0" * 64)
     assert "revision" in refuse("artifacts", "publish", "my-app", "--expect-revision", "old")
 
 
-def test_what_is_not_there_cannot_be_published_shown_or_downloaded() -> None:
+def test_a_missing_artifact_cannot_be_published_shown_or_downloaded() -> None:
     missing = (
         "error: the artifact 'nothing' has no LATEST\nhint: put it first, or restore it if it was deleted\n"
     )
@@ -213,7 +215,7 @@ def test_what_is_not_there_cannot_be_published_shown_or_downloaded() -> None:
     assert "has no alias 'prod'" in refuse("artifacts", "show", "nothing", "prod")
 
 
-def test_a_file_that_cannot_be_read_or_written_is_told_of() -> None:
+def test_a_file_that_cannot_be_read_or_written_is_an_error() -> None:
     assert refuse("artifacts", "put", "my-app", "missing") == "error: there is no file missing\n"
     publish_all(b"one")
     assert "there is no directory" in refuse("artifacts", "download", "my-app", "--to", "no/where")
@@ -222,13 +224,13 @@ def test_a_file_that_cannot_be_read_or_written_is_told_of() -> None:
 # --- list, show, download ---------------------------------------------------------------------------------
 
 
-def test_names_are_listed_one_in_a_line() -> None:
+def test_names_are_listed_one_per_line() -> None:
     assert run_silently("artifacts", "list") == "there are no artifacts\n"
     for name in ("b", "a", "app"):
         publish_all(b"one", name=name)
     assert show("artifacts", "list") == "a\napp\nb\n"
     assert show("artifacts", "list", "--starting-with", "a") == "a\napp\n"
-    assert facts("artifacts", "list", "--limit", "2") == {"names": ["a", "app"], "more": True}
+    assert read_json("artifacts", "list", "--limit", "2") == {"names": ["a", "app"], "more": True}
     assert (
         call("artifacts", "list", "--limit", "2").stderr
         == "there are more than 2; raise --limit to see them\n"
@@ -243,29 +245,29 @@ def test_versions_are_listed_with_their_aliases() -> None:
     heads, *rows = show("artifacts", "list", "my-app").splitlines()
     assert heads.split() == ["version", "size", "created", "sha256", "aliases"]
     assert [(row.split()[0], row.split()[-1]) for row in rows] == [("2", "prod"), ("1", "prod")]
-    listed = facts("artifacts", "list", "my-app", "--deleted")["versions"]
+    listed = read_json("artifacts", "list", "my-app", "--deleted")["versions"]
     assert [(each["version"], each["deleted"]) for each in listed] == [
         ("LATEST", True),
         ("2", False),
         ("1", False),
     ]
     assert "Z" in show("artifacts", "list", "my-app", "--deleted").splitlines()[1].split()[-1]
-    assert facts("artifacts", "list", "my-app", "--limit", "1")["more"] is True
+    assert read_json("artifacts", "list", "my-app", "--limit", "1")["more"] is True
 
 
-def test_versions_can_be_narrowed() -> None:
+def test_versions_can_be_filtered() -> None:
     with Database() as db:
         for number, team in enumerate(("ml", "web")):
             db.artifacts.put("my-app", b"same", tags={"team": team}, metadata={"build": str(number)})
             db.artifacts.publish("my-app")
 
-    def versions(*words: str) -> list[str]:
-        return [each["version"] for each in facts("artifacts", "list", "my-app", *words)["versions"]]
+    def list_versions(*words: str) -> list[str]:
+        return [each["version"] for each in read_json("artifacts", "list", "my-app", *words)["versions"]]
 
-    assert versions("--tag", "team=ml") == ["1"]
-    assert versions("--metadata", "build=1") == ["LATEST", "2"]
-    assert versions("--since", "2000-01-01") == ["LATEST", "2", "1"]
-    assert versions("--since", "2999-01-01") == []
+    assert list_versions("--tag", "team=ml") == ["1"]
+    assert list_versions("--metadata", "build=1") == ["LATEST", "2"]
+    assert list_versions("--since", "2000-01-01") == ["LATEST", "2", "1"]
+    assert list_versions("--since", "2999-01-01") == []
     assert run_silently("artifacts", "list", "my-app", "--tag", "team=x") == "no version of my-app matches\n"
 
 
@@ -277,10 +279,10 @@ def test_a_version_is_shown_in_two_columns_or_as_json() -> None:
     assert (lines["version"], lines["size"], lines["aliases"]) == ("1", "3 bytes", "prod")
     assert lines["key"] == "versioned-artifacts/my-app/000001"
     with Database() as db:
-        assert facts("artifacts", "show", "my-app", "1") == db.artifacts.get("my-app", 1).describe()
+        assert read_json("artifacts", "show", "my-app", "1") == db.artifacts.get("my-app", 1).describe()
 
 
-def test_a_deleted_version_is_shown_on_demand() -> None:
+def test_a_deleted_version_is_shown_with_an_option() -> None:
     publish_all(b"one")
     run_silently("artifacts", "delete", "my-app", "1")
     assert "there is no version 1" in refuse("artifacts", "show", "my-app", "1")
@@ -299,7 +301,7 @@ def test_a_download_goes_to_a_file_or_to_stdout(folder: Path) -> None:
     assert json.loads(ended.stdout)["path"] == "out"
 
 
-def test_an_alias_serves_a_key_always_the_same(folder: Path) -> None:
+def test_an_alias_always_serves_a_key_the_same_version(folder: Path) -> None:
     publish_all(b"one", b"two")
     run_silently("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "50")
     with Database() as db:
@@ -307,7 +309,7 @@ def test_an_alias_serves_a_key_always_the_same(folder: Path) -> None:
     assert set(picks.values()) == {"1", "2"}
     for key, version in picks.items():
         assert show("alias", "resolve", "my-app", "prod", "--key", key) == f"{version}\n"
-        assert facts("artifacts", "show", "my-app", "prod", "--key", key)["version"] == version
+        assert read_json("artifacts", "show", "my-app", "prod", "--key", key)["version"] == version
         content = {"1": "one", "2": "two"}[version]
         assert show("artifacts", "download", "my-app", "prod", "--to", "-", "--key", key) == content
 
@@ -315,7 +317,7 @@ def test_an_alias_serves_a_key_always_the_same(folder: Path) -> None:
 # --- delete, restore, prune, purge, reindex ---------------------------------------------------------------
 
 
-def test_a_version_is_deleted_and_comes_back() -> None:
+def test_a_version_is_deleted_and_restored() -> None:
     publish_all(b"one")
     assert run_silently("artifacts", "delete", "my-app", "1") == "version 1 of my-app deleted\n"
     nothing = "there is no version 1 of my-app: nothing to delete\n"
@@ -326,7 +328,7 @@ def test_a_version_is_deleted_and_comes_back() -> None:
     assert "is not a version" in refuse("artifacts", "delete", "my-app", "newest")
 
 
-def test_what_an_alias_serves_is_deleted_only_with_it() -> None:
+def test_a_version_that_an_alias_serves_is_deleted_only_together_with_the_alias() -> None:
     publish_all(b"one")
     run_silently("alias", "set", "my-app", "prod", "1", "--protected")
     assert refuse("artifacts", "delete", "my-app", "1") == (
@@ -340,7 +342,7 @@ def test_what_an_alias_serves_is_deleted_only_with_it() -> None:
     assert run_silently("alias", "list", "my-app") == "my-app has no aliases\n"
 
 
-def test_prune_deletes_what_its_dry_run_says() -> None:
+def test_prune_deletes_what_its_dry_run_announced() -> None:
     publish_all(b"one", b"two", b"three")
     run_silently("alias", "set", "my-app", "prod", "1")
     words = ("artifacts", "prune", "my-app", "--keep-last", "1", "--older-than", "0s")
@@ -349,10 +351,10 @@ def test_prune_deletes_what_its_dry_run_says() -> None:
         "2\n",
         "1 version would be deleted\nversion 1 kept: it is served by prod\n",
     )
-    told = facts(*words)
-    assert ([each["version"] for each in told["pruned"]], told["dry_run"]) == (["2"], False)
-    assert [each["version"] for each in told["in_use"]] == ["1"]
-    assert [each["version"] for each in facts("artifacts", "list", "my-app")["versions"]] == [
+    report = read_json(*words)
+    assert ([each["version"] for each in report["pruned"]], report["dry_run"]) == (["2"], False)
+    assert [each["version"] for each in report["in_use"]] == ["1"]
+    assert [each["version"] for each in read_json("artifacts", "list", "my-app")["versions"]] == [
         "LATEST",
         "3",
         "1",
@@ -360,7 +362,7 @@ def test_prune_deletes_what_its_dry_run_says() -> None:
     assert run_silently("artifacts", "prune", "my-app") == "0 versions deleted\n"
 
 
-def test_purge_frees_the_bytes_and_says_how_many() -> None:
+def test_purge_deletes_the_objects_and_reports_their_size() -> None:
     publish_all(b"one", b"two")
     dry = run_silently("artifacts", "purge", "my-app", "--dry-run")
     assert dry == "would be purged: 3 versions, 3 objects with 9 bytes\n"
@@ -372,7 +374,7 @@ def test_purge_frees_the_bytes_and_says_how_many() -> None:
         run_silently("artifacts", "purge", "my-app", "1")
         == "there is no version 1 of my-app: nothing to purge\n"
     )
-    assert facts("artifacts", "purge", "my-app", "--yes") == {
+    assert read_json("artifacts", "purge", "my-app", "--yes") == {
         "name": "my-app",
         "versions": ["LATEST", "2"],
         "aliases": [],
@@ -390,11 +392,11 @@ def test_without_a_terminal_nothing_is_purged() -> None:
         "error: artifact my-app was not purged: there is no terminal to ask for confirmation\n"
         "hint: add --yes if you are sure\n"
     )
-    assert len(facts("artifacts", "list", "my-app")["versions"]) == 2
+    assert len(read_json("artifacts", "list", "my-app")["versions"]) == 2
 
 
-def at_a_terminal(folder: Path, *words: str, typed: str = "") -> tuple[int, str]:
-    """Run a command in a terminal with this input; returns what the terminal shows."""
+def run_at_terminal(folder: Path, *words: str, typed: str = "") -> tuple[int, str]:
+    """Run a command in a terminal with this input; return the exit status and what the terminal shows."""
     assert INSTALLED is not None
     ours, theirs = pty.openpty()
     environment = {**bare_environment(folder), "HOLDALL_URL": URL}
@@ -414,53 +416,53 @@ def at_a_terminal(folder: Path, *words: str, typed: str = "") -> tuple[int, str]
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 4096)
-    except OSError:  # Linux reports this when no process writes to it any more
+    except OSError:  # Linux reports this once no process has the other end open
         return b""
 
 
-def test_at_a_terminal_the_name_or_the_version_purges(folder: Path) -> None:
+def test_at_a_terminal_a_purge_is_confirmed_by_typing_the_name_or_the_version(folder: Path) -> None:
     publish_all(b"one")
-    code, seen = at_a_terminal(folder, "artifacts", "purge", "my-app", "1", typed="my-app\n")
+    code, seen = run_at_terminal(folder, "artifacts", "purge", "my-app", "1", typed="my-app\n")
     assert code == 5
     assert seen.endswith("error: version 1 of my-app was not purged: you did not type the version\n")
     assert "This purges 1 version, 1 object with 3 bytes of my-app. It cannot be undone." in seen
-    code, seen = at_a_terminal(folder, "artifacts", "purge", "my-app", typed="my-app\n")
+    code, seen = run_at_terminal(folder, "artifacts", "purge", "my-app", typed="my-app\n")
     assert code == 0
     assert seen.endswith("purged: 2 versions, 2 objects with 6 bytes\n")
 
 
-def test_at_a_terminal_a_bar_shows_how_far_it_is(folder: Path) -> None:
+def test_at_a_terminal_a_bar_shows_progress(folder: Path) -> None:
     (folder / "large").write_bytes(bytes(3_000_000))
-    code, seen = at_a_terminal(folder, "artifacts", "put", "my-app", "large")
+    code, seen = run_at_terminal(folder, "artifacts", "put", "my-app", "large")
     assert code == 0
     assert "100%" in seen
     assert "3.0 MB" in seen
 
 
-def test_reindex_lists_what_is_not_listed() -> None:
+def test_reindex_reports_the_artifacts_that_it_checked() -> None:
     publish_all(b"one")
     assert run_silently("artifacts", "reindex") == "1 artifact: 0 added to the list, 0 removed\n"
-    told = {"artifacts": 1, "added": 0, "removed": 0, "objects": 0, "bytes": 0}
-    assert facts("artifacts", "reindex") == told
+    report = {"artifacts": 1, "added": 0, "removed": 0, "objects": 0, "bytes": 0}
+    assert read_json("artifacts", "reindex") == report
 
 
 # --- aliases ----------------------------------------------------------------------------------------------
 
 
-def test_an_alias_serves_one_version_a_canary_or_many() -> None:
+def test_an_alias_serves_one_version_two_or_many() -> None:
     publish_all(b"one", b"two", b"three")
     assert run_silently("alias", "set", "my-app", "prod", "1") == "alias prod of my-app serves 1\n"
     split = run_silently("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "20")
     assert split == "alias prod of my-app serves 1 (80 %), 2 (20 %)\n"
-    many = facts("alias", "set", "my-app", "prod", "--weights", "1=50, 2=30, 3=20")
+    many = read_json("alias", "set", "my-app", "prod", "--weights", "1=50, 2=30, 3=20")
     assert many["weights"] == {"1": 50, "2": 30, "3": 20}
-    assert facts("alias", "show", "my-app", "prod") == many
+    assert read_json("alias", "show", "my-app", "prod") == many
     lines = show("alias", "show", "my-app", "prod").splitlines()
     assert lines[2] == "serves     1 (50 %), 2 (30 %), 3 (20 %)"
     heads, row = show("alias", "list", "my-app").splitlines()
     assert heads.split() == ["alias", "serves", "since", "protected"]
     assert row.startswith("prod   1 (50 %), 2 (30 %), 3 (20 %)")
-    assert [each["alias"] for each in facts("alias", "list", "my-app")["aliases"]] == ["prod"]
+    assert [each["alias"] for each in read_json("alias", "list", "my-app")["aliases"]] == ["prod"]
 
 
 @pytest.mark.parametrize(
@@ -486,11 +488,11 @@ def test_an_alias_serves_one_version_a_canary_or_many() -> None:
         ("artifacts", "publish", "my-app", "--metadata", "a=b"),
     ],
 )
-def test_a_command_line_that_makes_no_sense_does_nothing(words: tuple[str, ...]) -> None:
-    assert "Error: " in misspelt(*words)
+def test_an_invalid_command_line_is_rejected(words: tuple[str, ...]) -> None:
+    assert "Error: " in refuse_usage(*words)
 
 
-def test_an_alias_that_cannot_be_is_refused() -> None:
+def test_an_invalid_or_missing_alias_is_an_error() -> None:
     publish_all(b"one")
     assert "there is no version 7" in refuse("alias", "set", "my-app", "prod", "7")
     assert "looks like a version" in refuse("alias", "set", "my-app", "1", "1")
@@ -509,7 +511,7 @@ def test_hints_name_options_not_arguments() -> None:
     assert "with --drop-aliases\n" in refuse("artifacts", "delete", "my-app", "1")
 
 
-def test_history_says_who_why_and_when_and_rollback_goes_back() -> None:
+def test_history_shows_each_change_and_rollback_restores_an_earlier_state() -> None:
     publish_all(b"one", b"two")
     run_silently("alias", "set", "my-app", "prod", "1")
     run_silently(
@@ -517,7 +519,7 @@ def test_history_says_who_why_and_when_and_rollback_goes_back() -> None:
         *("--by", "ada", "--reason", "try it"),
     )
     assert run_silently("alias", "rollback", "my-app", "prod") == "alias prod of my-app serves 1\n"
-    changes = facts("alias", "history", "my-app", "prod")["changes"]
+    changes = read_json("alias", "history", "my-app", "prod")["changes"]
     assert [(each["number"], each["action"], each["weights"], each["of"]) for each in changes] == [
         (3, "rollback", {"1": 100}, 1),
         (2, "set", {"1": 95, "2": 5}, None),
@@ -525,34 +527,34 @@ def test_history_says_who_why_and_when_and_rollback_goes_back() -> None:
     ]
     rows = show("alias", "history", "my-app", "prod").splitlines()
     assert rows[2].endswith("  set            1 (95 %), 2 (5 %)  ada  try it")
-    then = facts("alias", "show", "my-app", "prod", "--at", changes[1]["at"])
+    then = read_json("alias", "show", "my-app", "prod", "--at", changes[1]["at"])
     assert then["weights"] == {"1": 95, "2": 5}
     run_silently("alias", "delete", "my-app", "prod")
     back = run_silently("alias", "rollback", "my-app", "prod", "--to", "2")
     assert back == "alias prod of my-app serves 1 (95 %), 2 (5 %)\n"
-    assert facts("alias", "history", "my-app", "prod", "--limit", "1")["more"] is True
+    assert read_json("alias", "history", "my-app", "prod", "--limit", "1")["more"] is True
     assert (
         run_silently("alias", "rollback", "my-app", "prod", "--to-version", "1")
         == "alias prod of my-app serves 1\n"
     )
-    misspelt("alias", "rollback", "my-app", "prod", "--to-version", "1", "--to", "1")
+    refuse_usage("alias", "rollback", "my-app", "prod", "--to-version", "1", "--to", "1")
 
 
-def test_a_protected_alias_is_changed_on_purpose() -> None:
+def test_a_protected_alias_is_changed_only_with_an_option() -> None:
     publish_all(b"one", b"two")
     run_silently("alias", "set", "my-app", "prod", "1", "--protected")
     for words in (("set", "my-app", "prod", "2"), ("delete", "my-app", "prod")):
         assert "pass --allow-protected" in refuse("alias", *words)
     run_silently("alias", "set", "my-app", "prod", "2", "--allow-protected")
-    assert facts("alias", "show", "my-app", "prod")["protected"] is True
+    assert read_json("alias", "show", "my-app", "prod")["protected"] is True
     run_silently("alias", "set", "my-app", "prod", "2", "--allow-protected", "--unprotected")
     assert "set, unprotected" in show("alias", "history", "my-app", "prod")
     run_silently("alias", "delete", "my-app", "prod")
 
 
-def test_an_alias_is_changed_only_if_it_is_as_expected() -> None:
+def test_an_alias_is_changed_only_if_its_revision_is_as_expected() -> None:
     publish_all(b"one", b"two")
-    revision = facts("alias", "set", "my-app", "prod", "1")["revision"]
+    revision = read_json("alias", "set", "my-app", "prod", "1")["revision"]
     run_silently("alias", "set", "my-app", "prod", "2", "--expect-revision", revision)
     assert "has revision" in refuse("alias", "set", "my-app", "prod", "1", "--expect-revision", revision)
 
@@ -560,10 +562,10 @@ def test_an_alias_is_changed_only_if_it_is_as_expected() -> None:
 def test_many_picks_are_counted_in_a_chart() -> None:
     publish_all(b"one", b"two")
     run_silently("alias", "set", "my-app", "prod", "1", "--secondary", "2", "--weight", "20")
-    told = facts("alias", "resolve", "my-app", "prod", "--count", "2000")
-    assert sum(told["picks"].values()) == told["count"] == 2000
-    assert told["shares"] == {"1": 0.8, "2": 0.2}
-    assert 200 < told["picks"]["2"] < 600
+    report = read_json("alias", "resolve", "my-app", "prod", "--count", "2000")
+    assert sum(report["picks"].values()) == report["count"] == 2000
+    assert report["shares"] == {"1": 0.8, "2": 0.2}
+    assert 200 < report["picks"]["2"] < 600
     first, second = show("alias", "resolve", "my-app", "prod", "--count", "2000").splitlines()
     assert first.startswith("1  " + "█" * 30)
     assert 3 < second.count("█") < 15
@@ -575,7 +577,7 @@ def test_the_picks_of_several_keys_are_a_table() -> None:
     assert show("alias", "resolve", "my-app", "prod") == "1\n"
     keys = ("--key", "ada", "--key", "grace")
     assert show("alias", "resolve", "my-app", "prod", *keys) == "key    version\nada    1\ngrace  1\n"
-    picks = facts("alias", "resolve", "my-app", "prod", *keys)["picks"]
+    picks = read_json("alias", "resolve", "my-app", "prod", *keys)["picks"]
     assert picks == [{"key": "ada", "version": "1"}, {"key": "grace", "version": "1"}]
 
 
@@ -585,10 +587,10 @@ def test_the_picks_of_several_keys_are_a_table() -> None:
 def test_a_rollout_is_started_paused_resumed_advanced_and_done() -> None:
     publish_all(b"one", b"two")
     run_silently("alias", "set", "my-app", "prod", "1")
-    started_ = run_silently(
+    message = run_silently(
         "alias", "rollout", "start", "my-app", "prod", "2", "--stage", "5:1h", "--stage", "50"
     )
-    assert started_.startswith(
+    assert message.startswith(
         "rollout of version 2 to prod of my-app is running: the version gets 5 % until 2"
     )
     lines = show("alias", "rollout", "show", "my-app", "prod").splitlines()
@@ -599,12 +601,12 @@ def test_a_rollout_is_started_paused_resumed_advanced_and_done() -> None:
     assert "the version gets 5 % until 2" in run_silently("alias", "rollout", "resume", "my-app", "prod")
     advanced = run_silently("alias", "rollout", "advance", "my-app", "prod")
     assert advanced.endswith("is waiting: the version gets 50 % until you advance the rollout\n")
-    assert facts("alias", "rollout", "advance", "my-app", "prod")["state"] == "done"
-    assert facts("alias", "rollout", "show", "my-app", "prod")["percent"] == 100
-    assert facts("alias", "show", "my-app", "prod")["weights"] == {"2": 100}
+    assert read_json("alias", "rollout", "advance", "my-app", "prod")["state"] == "done"
+    assert read_json("alias", "rollout", "show", "my-app", "prod")["percent"] == 100
+    assert read_json("alias", "show", "my-app", "prod")["weights"] == {"2": 100}
 
 
-def test_a_rollout_is_aborted_and_the_alias_is_as_before() -> None:
+def test_an_aborted_rollout_restores_the_alias() -> None:
     publish_all(b"one", b"two")
     run_silently("alias", "set", "my-app", "prod", "1")
     assert "has never had a rollout" in refuse("alias", "rollout", "show", "my-app", "prod")
@@ -612,45 +614,45 @@ def test_a_rollout_is_aborted_and_the_alias_is_as_before() -> None:
     assert run_silently("alias", "rollout", "abort", "my-app", "prod").endswith(
         "is aborted: the version gets 0 %\n"
     )
-    assert facts("alias", "show", "my-app", "prod")["weights"] == {"1": 100}
+    assert read_json("alias", "show", "my-app", "prod")["weights"] == {"1": 100}
     assert "is aborted" in refuse("alias", "rollout", "advance", "my-app", "prod")
 
 
-# --- where they are, and who hears of it ------------------------------------------------------------------
+# --- settings and handlers --------------------------------------------------------------------------------
 
 
-def test_where_artifacts_are_comes_from_options_the_environment_or_the_file(
+def test_settings_of_artifacts_come_from_options_the_environment_or_the_file(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (folder / "holdall.toml").write_text('[artifacts]\nprefix = "from-file"\nsuffix = ".zip"\n')
 
-    def key(*words: str) -> str:
+    def put_and_read_key(*words: str) -> str:
         name = f"a{uuid4().hex[:8]}"
         run_silently("artifacts", *words, "put", name, "-", typed="x")
         lines = show("artifacts", *words, "show", name).splitlines()
         return next(line.split()[1] for line in lines if line.startswith("key")).replace(name, "NAME")
 
-    assert key() == "from-file/NAME/LATEST.zip"
-    assert key("--prefix", "said") == "said/NAME/LATEST.zip"
-    assert key("--prefix", "said", "--suffix", "") == "said/NAME/LATEST"
+    assert put_and_read_key() == "from-file/NAME/LATEST.zip"
+    assert put_and_read_key("--prefix", "given") == "given/NAME/LATEST.zip"
+    assert put_and_read_key("--prefix", "given", "--suffix", "") == "given/NAME/LATEST"
     monkeypatch.setenv("HOLDALL_ARTIFACTS", "prefix=from-environment")
-    assert key() == "from-environment/NAME/LATEST"
+    assert put_and_read_key() == "from-environment/NAME/LATEST"
     assert "the table elsewhere for artifacts does not exist" in refuse(
         "artifacts", "list", "--table", "elsewhere"
     )
     assert "there is no file service 'other'" in refuse("artifacts", "publish", "x", "--service", "other")
 
 
-def test_handlers_of_an_app_hear_of_a_change(folder: Path) -> None:
+def test_a_change_enqueues_the_handlers_of_the_named_app(folder: Path) -> None:
     (folder / "shop.py").write_text(
-        "from holdall.artifacts import on\n\n@on('published', 'alias_moved', name='tell')\ndef tell(event): ...\n"
+        "from holdall.artifacts import on\n\n@on('published', 'alias_moved', name='notify')\ndef notify(event): ...\n"
     )
     publish_all(b"one")
     environment = {"HOLDALL_URL": URL}
     silent = start("alias", "set", "my-app", "prod", "1", folder=folder, **environment)
-    heard = start("alias", "set", "my-app", "prod", "LATEST", "--app", "shop", folder=folder, **environment)
-    assert (silent.returncode, heard.returncode) == (0, 0), silent.stderr + heard.stderr
+    handled = start("alias", "set", "my-app", "prod", "LATEST", "--app", "shop", folder=folder, **environment)
+    assert (silent.returncode, handled.returncode) == (0, 0), silent.stderr + handled.stderr
     with Database() as db:
         (job,) = db.jobs.list()
-    assert job.name == "tell"
+    assert job.name == "notify"
     assert '"alias_moved"' in job.arguments

@@ -1,4 +1,4 @@
-"""``holdall copy``: what it copies, what it prints on which stream, and how it ends."""
+"""``holdall copy``: what it copies, its output on each stream, and its exit status."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def put(db: Database, *numbers: int, **values: object) -> None:
         db.send(PutItem("holdall", encode_item({"pk": "thing", "sk": str(number), **values})))
 
 
-def test_a_target_without_files_is_refused_with_the_option_that_names_them(
+def test_for_a_target_without_a_file_service_the_error_names_the_option(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in ENVIRONMENT.items():
@@ -56,7 +56,7 @@ def test_a_target_without_files_is_refused_with_the_option_that_names_them(
     ]
 
 
-def test_everything_is_copied_and_the_summary_is_data() -> None:
+def test_everything_is_copied_and_the_summary_goes_to_stdout() -> None:
     ended = call("copy", SOURCE, TARGET)
     assert ended.exit_code == 0
     assert ended.stdout.splitlines() == [
@@ -88,17 +88,17 @@ def test_a_dry_run_writes_nothing_and_prints_what_it_would_cost() -> None:
     assert sorted(Path().iterdir()) == before
 
 
-def test_the_report_is_data_for_programs() -> None:
-    told = json.loads(call("copy", SOURCE, TARGET, "--json", "--manifest", "m").stdout)
-    assert (told["source"], told["target"], told["dry_run"]) == (SOURCE, TARGET, False)
-    assert Path(told["manifest"]).name == "m"
-    assert [(part["kind"], part["copied"], part["verified"]) for part in told["parts"]] == [
+def test_the_report_can_be_json() -> None:
+    report = json.loads(call("copy", SOURCE, TARGET, "--json", "--manifest", "m").stdout)
+    assert (report["source"], report["target"], report["dry_run"]) == (SOURCE, TARGET, False)
+    assert Path(report["manifest"]).name == "m"
+    assert [(part["kind"], part["copied"], part["verified"]) for part in report["parts"]] == [
         ("table", 3, 3),
         ("files", 1, 1),
     ]
 
 
-def test_what_was_changed_in_the_target_ends_the_command_with_1() -> None:
+def test_items_changed_in_the_target_are_kept_and_the_exit_status_is_1() -> None:
     call("copy", SOURCE, TARGET)
     for url, colour in ((SOURCE, "red"), (TARGET, "green")):
         with Database(url) as db:
@@ -139,7 +139,7 @@ def test_jobs_are_paused_until_they_are_resumed() -> None:
         ((SOURCE, TARGET, "--bandwidth", "0MB"), 2, "Invalid value for '--bandwidth'"),
     ],
 )
-def test_bad_input_is_explained(words: tuple[str, ...], status: int, message: str) -> None:
+def test_invalid_input_is_explained(words: tuple[str, ...], status: int, message: str) -> None:
     ended = call("copy", *words)
     assert (ended.exit_code, message in ended.stderr) == (status, True), ended.stderr
     assert not Path("copy.db").exists()
@@ -151,14 +151,14 @@ def test_a_url_before_the_command_is_refused() -> None:
     assert "--url is not an option of this command; name both databases as SRC and DST" in ended.stderr
 
 
-def test_what_a_copy_leaves_out_is_counted() -> None:
+def test_expired_items_are_left_out_and_counted() -> None:
     with Database(SOURCE) as db:
         put(db, 3, _ttl=int(time.time()) - 10)
     lines = call("copy", SOURCE, TARGET, "--no-files").stdout.splitlines()
     assert lines[0] == "table holdall: 4 items, 3 copied, 1 left out"
 
 
-def test_files_can_be_elsewhere() -> None:
+def test_files_can_be_copied_to_another_service() -> None:
     assert call("copy", SOURCE, TARGET, "--target-files", "file:elsewhere").exit_code == 0
     with Database(TARGET, files="file:elsewhere") as db:
         assert db.files.get("a.txt") == b"bytes"
@@ -167,8 +167,8 @@ def test_files_can_be_elsewhere() -> None:
 def test_progress_has_the_rate_and_the_time_left() -> None:
     with Database(SOURCE) as db:
         put(db, *range(1200))
-    told = call("copy", SOURCE, TARGET, "--segments", "1", "--bandwidth", "1.5 GB").stderr.splitlines()
-    first, *_, last = told
+    lines = call("copy", SOURCE, TARGET, "--segments", "1", "--bandwidth", "1.5 GB").stderr.splitlines()
+    first, *_, last = lines
     assert first == "copy: 1,000 items read, 1,000 copied"
     assert re.fullmatch(r"copy: 3,[0-9]{3} items read, 1,201 copied, [0-9,]+/s, 0:0[0-9]:[0-9]{2} left", last)
 
@@ -176,12 +176,12 @@ def test_progress_has_the_rate_and_the_time_left() -> None:
 def test_without_a_terminal_a_long_run_prints_few_lines_of_progress(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    class Seen(NamedTuple):
+    class Progress(NamedTuple):
         scanned: int
 
-    with run_progress("copy", None, lambda seen: "read") as update:
+    with run_progress("copy", None, lambda progress: "read") as update:
         for thousands in range(1, 2001):
-            update(Seen(thousands * 1000))
+            update(Progress(thousands * 1000))
     lines = capsys.readouterr().err.splitlines()
     assert lines[:2] == ["copy: 1,000 items read, read", "copy: 2,000 items read, read"]
     assert 10 < len(lines) < 100
@@ -222,7 +222,7 @@ def test_items_are_dumped_and_loaded() -> None:
         (("dump", "--models", "no.such.module"), 2, "there is no module no"),
     ],
 )
-def test_bad_dumps_and_loads_are_explained(words: tuple[str, ...], status: int, message: str) -> None:
+def test_errors_of_dump_and_load_are_explained(words: tuple[str, ...], status: int, message: str) -> None:
     Path("bad.jsonl").write_text("nonsense\n")
     Path("head.jsonl").write_text('["other"]\n')
     Path("deep.jsonl").write_text("[" * 100_000)

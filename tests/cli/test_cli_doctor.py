@@ -1,4 +1,4 @@
-"""``holdall doctor``: what it prints on which stream, what it repairs, and how it ends."""
+"""``holdall doctor``: its output on each stream, what it repairs, and its exit status."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def db(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
         yield found
 
 
-def harm(db: Database) -> None:
+def damage(db: Database) -> None:
     key = {"pk": "holdall#Unique#DoctorAccount#email#ada@example.com", "sk": "#"}
     db.send(DeleteItem(db.table.name, encode_item(key)))
 
@@ -45,8 +45,8 @@ def test_a_healthy_database_has_the_exit_status_0(db: Database) -> None:
     assert [each.items for each in db.figures()] == [1]
 
 
-def test_findings_are_a_table_and_the_exit_status_is_1(db: Database) -> None:
-    harm(db)
+def test_findings_are_printed_as_a_table_and_the_exit_status_is_1(db: Database) -> None:
+    damage(db)
     result = call("--url", URL, "doctor", "--models", MODELS, "--no-figures")
     assert result.exit_code == 1
     heads, row = result.stdout.splitlines()[-2:]
@@ -61,7 +61,7 @@ def test_findings_are_a_table_and_the_exit_status_is_1(db: Database) -> None:
 
 
 def test_the_report_can_be_json(db: Database) -> None:
-    harm(db)
+    damage(db)
     result = call("--url", URL, "doctor", "--models", MODELS, "--json")
     report = json.loads(result.stdout)
     assert (result.exit_code, report["healthy"], report["found"], report["repaired"]) == (1, False, 1, 0)
@@ -70,11 +70,11 @@ def test_the_report_can_be_json(db: Database) -> None:
 
 
 def test_a_repair_is_planned_confirmed_and_done(db: Database) -> None:
-    harm(db)
-    asked = call("--url", URL, "doctor", "--models", MODELS, "--repair")
-    assert asked.exit_code == 5
-    assert "its email is not reserved" in asked.stdout
-    assert "1 fault can be repaired" in asked.stderr
+    damage(db)
+    unconfirmed = call("--url", URL, "doctor", "--models", MODELS, "--repair")
+    assert unconfirmed.exit_code == 5
+    assert "its email is not reserved" in unconfirmed.stdout
+    assert "1 fault can be repaired" in unconfirmed.stderr
     assert db.get_by(Account, email="ada@example.com") is None
     result = call("--url", URL, "doctor", "--models", MODELS, "--repair", "--yes")
     assert result.exit_code == 0
@@ -83,8 +83,8 @@ def test_a_repair_is_planned_confirmed_and_done(db: Database) -> None:
     assert db.get_by(Account, email="ada@example.com") is not None
 
 
-def test_what_a_repair_left_is_counted(db: Database) -> None:
-    harm(db)
+def test_faults_that_cannot_be_repaired_are_counted(db: Database) -> None:
+    damage(db)
     unreadable = {"pk": "DoctorAccount#eve", "sk": "#"}
     db.send(PutItem("holdall", encode_item({**unreadable, "_type": "DoctorAccount"})))
     result = call("--url", URL, "doctor", "--models", MODELS, "--repair", "--yes")
@@ -94,7 +94,7 @@ def test_what_a_repair_left_is_counted(db: Database) -> None:
 
 
 def test_a_repair_can_be_reported_as_json(db: Database) -> None:
-    harm(db)
+    damage(db)
     result = call("--url", URL, "doctor", "--models", MODELS, "--repair", "--yes", "--json")
     report = json.loads(result.stdout)
     assert (result.exit_code, report["healthy"], report["repaired"]) == (0, True, 1)
@@ -104,12 +104,12 @@ def test_a_repair_can_be_reported_as_json(db: Database) -> None:
 def test_a_table_can_be_read_in_segments_and_slowly(db: Database) -> None:
     words = ("--url", URL, "doctor", "--models", MODELS, "--segments", "3", "--rate", "1000")
     assert call(*words).stderr == "2 items read: nothing is wrong\n"
-    harm(db)
+    damage(db)
     assert call(*words).exit_code == 1
 
 
-def test_a_check_can_be_made_alone(db: Database) -> None:
-    harm(db)
+def test_a_check_can_run_alone(db: Database) -> None:
+    damage(db)
     assert call("--url", URL, "doctor", "--models", MODELS, "--only", "tables").exit_code == 0
     assert call("--url", URL, "doctor", "--models", MODELS, "--only", "unique").exit_code == 1
 
@@ -136,12 +136,12 @@ def test_permissions_that_were_not_tried_are_listed(db: Database) -> None:
     ],
     ids=["check", "feature", "yes", "json", "module", "segments", "rate"],
 )
-def test_wrong_options_are_refused(db: Database, words: list[str], message: str) -> None:
+def test_invalid_options_are_rejected(db: Database, words: list[str], message: str) -> None:
     result = call("--url", URL, "doctor", *words)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
-def test_a_missing_database_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_database_has_the_exit_status_3(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert call("--url", URL, "doctor").exit_code == 3

@@ -1,4 +1,4 @@
-"""Every command with good and bad input: what it prints, how it ends, and that a refused command has written nothing.
+"""Every command with valid and invalid input: its output, its exit status, and that a refused command writes nothing.
 
 A new command fails the first test until ``command_cases`` has cases for it.
 """
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import click
 import pytest
-from cli_rig import call, every_command
+from cli_rig import call, list_commands
 from click.testing import Result
-from command_cases import COMMANDS, STAND, Bad, Good
+from command_cases import COMMANDS, MODULE, Bad, Good
 from PIL import Image
 
 from holdall import Database
@@ -30,43 +30,43 @@ from holdall.core import CreateTable, DeleteItem, KeyAttribute, PutItem, TableSc
 
 ALL = {
     words.removeprefix("holdall "): command
-    for words, command in every_command()
+    for words, command in list_commands()
     if not isinstance(command, click.Group)
 }
 NEEDS_NO_FILE = {"restore", "table create", "table delete", "table export", "table plan", "table policy"}
-"""Commands that create the file, or have nothing to do without it."""
+"""Commands that succeed without the database's file: they create it, or do not need it."""
 
 
-def parameters(name: str) -> set[str | None]:
+def list_parameters(name: str) -> set[str | None]:
     return {each.name for each in ALL[name].params}
 
 
-class Stand(NamedTuple):
-    """A directory with a database, and the IDs in it."""
+class Market(NamedTuple):
+    """A directory with a database, and IDs in that database."""
 
     folder: Path
     ids: dict[str, str]
 
 
 @pytest.fixture(scope="module")
-def stand(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stand]:
-    """The directory for bad input, which changes nothing; good input gets a copy."""
-    folder = tmp_path_factory.mktemp("stand")
+def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
+    """The directory in which invalid input runs, because that changes nothing; valid input runs in a copy."""
+    folder = tmp_path_factory.mktemp("market")
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith(("HOLDALL_", "AWS_")):
                 patch.delenv(name)
         patch.setattr(sys, "path", [*sys.path])
         patch.chdir(folder)
-        yield Stand(folder, _prepare(folder))
-    sys.modules.pop("stand", None)
+        yield Market(folder, _prepare(folder))
+    sys.modules.pop("market", None)
 
 
 def _prepare(folder: Path) -> dict[str, str]:
-    (folder / "stand.py").write_text(STAND, encoding="utf-8")
+    (folder / "market.py").write_text(MODULE, encoding="utf-8")
     (folder / "note.txt").write_text("a note", encoding="utf-8")
     (folder / "empty").mkdir()
-    module = load_module("stand")
+    module = load_module("market")
     picture = BytesIO()
     Image.new("RGB", (4, 4)).save(picture, "PNG")
     (folder / "small.png").write_bytes(picture.getvalue())
@@ -100,15 +100,15 @@ def _prepare(folder: Path) -> dict[str, str]:
     return {"@blob": blob.id, "@image": image.id, "@attachment": attachment.id, "@job": job.id}
 
 
-def run(stand: Stand, name: str, case: Good | Bad, *more: str) -> Result:
-    words = [stand.ids.get(word, word) for word in shlex.split(case.words)]
+def run(market: Market, name: str, case: Good | Bad, *more: str) -> Result:
+    words = [market.ids.get(word, word) for word in shlex.split(case.words)]
     ended = call(*name.split(), *words, *more, typed=case.typed)
     if ended.exception is not None and not isinstance(ended.exception, SystemExit):
         raise ended.exception
     return ended
 
 
-def take_stock(folder: Path) -> dict[str, Any]:
+def read_everything(folder: Path) -> dict[str, Any]:
     """Everything in a directory: the items of databases, and the bytes of other files."""
     found: dict[str, Any] = {}
     for place, folders, names in os.walk(folder):
@@ -124,23 +124,23 @@ def take_stock(folder: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def unchanged_stand(stand: Stand) -> Iterator[None]:
+def unchanged_market(market: Market) -> Iterator[None]:
     """Check that a test has written nothing."""
-    before = take_stock(stand.folder)
+    before = read_everything(market.folder)
     yield
-    assert take_stock(stand.folder) == before
+    assert read_everything(market.folder) == before
 
 
-def refuse(stand: Stand, name: str, case: Bad, *more: str) -> str:
-    """Run a command that is refused; returns the error."""
-    ended = run(stand, name, case, *more)
+def refuse(market: Market, name: str, case: Bad, *more: str) -> str:
+    """Run a command that has to fail; return the error."""
+    ended = run(market, name, case, *more)
     about = f"{name} {case.words}: {ended.output}"
     assert case.problem in ended.stderr, about
     assert (ended.exit_code, ended.stdout) == (case.status, ""), about
     return ended.stderr
 
 
-# --- the table is complete --------------------------------------------------------------------------------
+# --- the table of cases -----------------------------------------------------------------------------------
 
 
 def test_every_command_has_good_and_bad_cases() -> None:
@@ -154,11 +154,11 @@ def test_every_command_has_good_and_bad_cases() -> None:
 
 @pytest.mark.parametrize("name", [name for name, cases in COMMANDS.items() if cases.good])
 def test_good_input_succeeds(
-    stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    market: Market, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     for number, case in enumerate(COMMANDS[name].good):
-        monkeypatch.chdir(shutil.copytree(stand.folder, tmp_path / str(number)))
-        ended = run(stand, name, case)
+        monkeypatch.chdir(shutil.copytree(market.folder, tmp_path / str(number)))
+        ended = run(market, name, case)
         assert ended.exit_code == 0, f"{case.words}: {ended.output}"
         assert case.prints in ended.output, case.words
         assert "error" not in ended.stderr.lower()
@@ -169,37 +169,39 @@ def test_good_input_succeeds(
 # --- bad input --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("unchanged_stand")
+@pytest.mark.usefixtures("unchanged_market")
 @pytest.mark.parametrize("name", COMMANDS)
-def test_bad_input_is_refused_and_nothing_is_written(stand: Stand, name: str) -> None:
+def test_bad_input_is_refused_and_nothing_is_written(market: Market, name: str) -> None:
     for case in (*COMMANDS[name].bad, Bad("--no-such-option", 2, "No such option")):
-        refuse(stand, name, case)
-        if "as_json" in parameters(name):
-            error = json.loads(run(stand, name, case, "--json").stderr.splitlines()[-1])["error"]
+        refuse(market, name, case)
+        if "as_json" in list_parameters(name):
+            error = json.loads(run(market, name, case, "--json").stderr.splitlines()[-1])["error"]
             assert case.problem in f"{error['message']} {error['hint']}"
             assert error.keys() == {"code", "message", "hint"}
 
 
-@pytest.mark.usefixtures("unchanged_stand")
-@pytest.mark.parametrize("name", [name for name in COMMANDS if "url" in parameters(name) and name != "serve"])
-def test_a_url_that_names_no_database_is_refused(stand: Stand, name: str) -> None:
+@pytest.mark.usefixtures("unchanged_market")
+@pytest.mark.parametrize(
+    "name", [name for name in COMMANDS if "url" in list_parameters(name) and name != "serve"]
+)
+def test_an_invalid_url_and_a_missing_file_are_refused(market: Market, name: str) -> None:
     good = COMMANDS[name].good[0]
     bad = Bad(good.words, 2, "is not a database URL\nhint: use one of: ", good.typed)
-    refuse(stand, name, bad, "--url", "mysql://here")
+    refuse(market, name, bad, "--url", "mysql://here")
     if name not in NEEDS_NO_FILE:
         bad = Bad(good.words, 3, "there is no file", good.typed)
-        assert "\nhint: " in refuse(stand, name, bad, "--url", "embedded:none.db")
+        assert "\nhint: " in refuse(market, name, bad, "--url", "embedded:none.db")
 
 
 CONFIRMED = [name for name, cases in COMMANDS.items() if cases.good and "--yes" in cases.good[0].words]
 
 
-@pytest.mark.usefixtures("unchanged_stand")
+@pytest.mark.usefixtures("unchanged_market")
 @pytest.mark.parametrize("name", CONFIRMED)
-def test_without_a_terminal_nothing_is_deleted_unless_it_was_confirmed(stand: Stand, name: str) -> None:
+def test_without_a_terminal_nothing_is_deleted_without_yes(market: Market, name: str) -> None:
     words = COMMANDS[name].good[0].words.replace("--yes", "")
-    refuse(stand, name, Bad(words, 5, "there is no terminal to ask for confirmation\nhint: add --yes"))
+    refuse(market, name, Bad(words, 5, "there is no terminal to ask for confirmation\nhint: add --yes"))
 
 
-def test_every_command_that_asks_has_a_confirmed_case() -> None:
-    assert {name for name in COMMANDS if "yes" in parameters(name)} == {*CONFIRMED, "doctor"}
+def test_every_command_with_a_confirmation_has_a_case_with_yes() -> None:
+    assert {name for name in COMMANDS if "yes" in list_parameters(name)} == {*CONFIRMED, "doctor"}

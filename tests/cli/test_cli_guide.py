@@ -1,4 +1,4 @@
-"""The commands of the guide, run as they stand there."""
+"""The commands of the guide, run exactly as printed there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from cli_rig import INSTALLED, bare_environment
 from rig.warm import USERS_PATH, warm_programs
 
-pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+pytestmark = pytest.mark.torture  # it takes long, so it should be among the first to run
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "command-line.md"
 
@@ -22,7 +22,7 @@ _BLOCK = re.compile(
 )
 
 
-def test_the_guides_commands_print_what_the_guide_shows(
+def test_the_commands_in_the_guide_print_what_it_shows(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     bash = shutil.which("bash")

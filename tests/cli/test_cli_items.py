@@ -1,4 +1,4 @@
-"""``holdall items``: every command with a model and with a table as it is stored, with good and bad input."""
+"""``holdall items``: every command with a model and with a raw table, with valid and invalid input."""
 
 from __future__ import annotations
 
@@ -34,32 +34,33 @@ class Order(Model, indexes=[Index("by_product", ["product"], ["number"])]):
 
 @job("itemshop-work")
 def work() -> None:
-    """Nothing."""
+    """Do nothing."""
 
 
 @pytest.fixture(autouse=True)
 def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOLDALL_SECRET", "a-long-random-text-that-nobody-knows")
+    monkeypatch.setenv("HOLDALL_SECRET", "a-long-random-secret-text")
     monkeypatch.syspath_prepend(str(tmp_path))
     sys.modules.pop("itemshop", None)
     (tmp_path / "itemshop.py").write_text(MODELS, encoding="utf-8")
     model = load_module("itemshop").Order
     with Database("embedded:holdall.db", manage_table=True) as db:
-        db.query(model, index="by_product", product="tea").all()  # makes the index
+        db.query(model, index="by_product", product="tea").all()  # creates the index
         db.create(model, customer="ada", number=1, product="tea", tags=["a"], raw=b"\x00\xff")
         db.create(model, customer="ada", number=20, product="coffee", note="x, y", quantity=3)
         db.create(model, customer="bob", number=3, product="tea")
 
 
-def output(*words: str) -> str:
+def print_items(*words: str) -> str:
+    """Run a command that has to succeed; return its output."""
     ended = call("items", *words)
     assert ended.exit_code == 0, ended.stderr
     return ended.stdout
 
 
-def data(*words: str) -> dict[str, object]:
-    found: dict[str, object] = json.loads(output(*words, "--json"))
+def read_json(*words: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads(print_items(*words, "--json"))
     return found
 
 
@@ -68,38 +69,41 @@ def data(*words: str) -> dict[str, object]:
     [("itemshop:Order", ("customer=ada", "number=1")), ("table:holdall", ("pk=Order#ada", "sk={}"))],
     ids=["model", "table"],
 )
-def test_put_reads_what_get_prints_as_json(source: str, key: tuple[str, ...], tmp_path: Path) -> None:
-    sk = data("query", "table:holdall", "pk=Order#ada")["items"][0]["sk"]["S"]  # type: ignore[index]
+def test_put_accepts_the_json_that_get_prints(source: str, key: tuple[str, ...], tmp_path: Path) -> None:
+    sk = read_json("query", "table:holdall", "pk=Order#ada")["items"][0]["sk"]["S"]  # type: ignore[index]
     key = tuple(word.format(sk) for word in key)
-    printed = output("get", source, *key, "--json")
+    printed = print_items("get", source, *key, "--json")
     (tmp_path / "item.json").write_text(printed, encoding="utf-8")
-    output("put", source, "--file", str(tmp_path / "item.json"), "--replace")
-    assert {**json.loads(output("get", source, *key, "--json")), "_w": 0} == {**json.loads(printed), "_w": 0}
+    print_items("put", source, "--file", str(tmp_path / "item.json"), "--replace")
+    assert {**json.loads(print_items("get", source, *key, "--json")), "_w": 0} == {
+        **json.loads(printed),
+        "_w": 0,
+    }
 
 
-def test_columns_are_straight_with_wide_characters() -> None:
+def test_columns_are_aligned_with_wide_characters() -> None:
     for number, product in enumerate(("日本", "Kaffee", "e\u0301te\u0301")):
         fields = ("customer=zoe", f"number={number}", f"product={product}", "note=x")
-        assert data("put", "itemshop:Order", *fields)["product"] == product
-    listed = output("query", "itemshop:Order", "customer=zoe", "--only", "product,note")
+        assert read_json("put", "itemshop:Order", *fields)["product"] == product
+    listed = print_items("query", "itemshop:Order", "customer=zoe", "--only", "product,note")
     ends = [line[len("customer  number  ") :] for line in listed.splitlines()]
     assert ends == ["product  note", "日本     x", "Kaffee   x", "e\u0301te\u0301      x"]
 
 
-def test_sets_are_printed_in_order(tmp_path: Path) -> None:
-    """In every process, a set of texts has another order."""
+def test_sets_are_printed_sorted(tmp_path: Path) -> None:
+    """The order of a set of strings differs from process to process."""
     source = (
         "from holdall import Key, Model\n\nclass MarkedCrate(Model):\n    id: Key[str]\n    marks: set[str]\n"
     )
     (tmp_path / "itemsets.py").write_text(source, encoding="utf-8")
     marks = [f"mark {number:02}" for number in range(20)]
-    found = data("put", "itemsets:MarkedCrate", "id=1", f"marks={json.dumps(marks[::-1])}")
+    found = read_json("put", "itemsets:MarkedCrate", "id=1", f"marks={json.dumps(marks[::-1])}")
     assert found["marks"] == marks
-    assert output("get", "itemsets:MarkedCrate", "id=1") == f"id     1\nmarks  {json.dumps(marks)}\n"
+    assert print_items("get", "itemsets:MarkedCrate", "id=1") == f"id     1\nmarks  {json.dumps(marks)}\n"
 
 
-def test_an_item_is_shown_and_typed_by_its_model() -> None:
-    assert output("get", "itemshop:Order", "customer=ada", "number=1").splitlines() == [
+def test_the_model_decides_the_order_and_types_of_an_items_fields() -> None:
+    assert print_items("get", "itemshop:Order", "customer=ada", "number=1").splitlines() == [
         "customer  ada",
         "number    1",
         "product   tea",
@@ -108,29 +112,31 @@ def test_an_item_is_shown_and_typed_by_its_model() -> None:
         'tags      ["a"]',
         "raw       0x00ff",
     ]
-    found = data("get", "itemshop:Order", "customer=ada", "number=20")
+    found = read_json("get", "itemshop:Order", "customer=ada", "number=20")
     assert (found["number"], found["note"], "secret" in found) == (20, "x, y", False)
 
 
 def test_queries_have_ranges_conditions_indexes_and_pages() -> None:
-    first = data("query", "itemshop:Order", "customer=ada", "--limit", "1", "--only", "product")
+    first = read_json("query", "itemshop:Order", "customer=ada", "--limit", "1", "--only", "product")
     assert first["items"] == [{"customer": "ada", "number": 1, "product": "tea"}]
     token = str(first["next"])
-    rest = data(
+    rest = read_json(
         "query", "itemshop:Order", "customer=ada", "--limit", "1", "--only", "product", "--after", token
     )
     assert rest["items"] == [{"customer": "ada", "number": 20, "product": "coffee"}]
-    listed = output("query", "itemshop:Order", "customer=ada", "--sort", "number>=2", "--csv")
+    listed = print_items("query", "itemshop:Order", "customer=ada", "--sort", "number>=2", "--csv")
     assert listed == 'customer,number,product,quantity,note,tags,raw\nada,20,coffee,3,"x, y",[],0x\n'
-    by_index = output("query", "itemshop:Order", "product=tea", "--index", "by_product", "--reverse")
+    by_index = print_items("query", "itemshop:Order", "product=tea", "--index", "by_product", "--reverse")
     assert [line.split()[:2] for line in by_index.splitlines()[1:]] == [["bob", "3"], ["ada", "1"]]
     for condition, expected in (("quantity>2", 1), ("quantity!=3", 1), ("note^=x", 1), ("product=milk", 0)):
-        assert data("count", "itemshop:Order", "customer=ada", "--where", condition) == {"count": expected}
+        assert read_json("count", "itemshop:Order", "customer=ada", "--where", condition) == {
+            "count": expected
+        }
 
 
 def test_scans_and_counts_read_the_whole_table() -> None:
-    assert output("count", "itemshop:Order") == "3\n"
-    assert len(output("scan", "itemshop:Order", "--where", "product=tea").splitlines()) == 3
+    assert print_items("count", "itemshop:Order") == "3\n"
+    assert len(print_items("scan", "itemshop:Order", "--where", "product=tea").splitlines()) == 3
     ended = call("items", "scan", "itemshop:Order", "--limit", "2")
     assert "there are more items" in ended.stderr
     assert call("items", "scan", "itemshop:Order", "--where", "product=milk").stderr.endswith(
@@ -138,7 +144,7 @@ def test_scans_and_counts_read_the_whole_table() -> None:
     )
 
 
-def test_items_are_put_changed_and_deleted() -> None:
+def test_items_are_put_updated_and_deleted() -> None:
     ended = call("items", "put", "itemshop:Order", "customer=eve", "number=7", "product=tea", 'tags=["b"]')
     assert ended.stderr == "Order(customer='eve', number=7) was written\n"
     again = call("items", "put", "itemshop:Order", "customer=eve", "number=7", "product=milk")
@@ -146,7 +152,7 @@ def test_items_are_put_changed_and_deleted() -> None:
     assert "already exists" in again.stderr
     text = json.dumps({"customer": "eve", "number": 7, "product": "milk"})
     assert call("items", "put", "itemshop:Order", "--file", "-", "--replace", typed=text).exit_code == 0
-    changed = data(
+    changed = read_json(
         "update", "itemshop:Order", "customer=eve", "number=7", "--set", "quantity=4", "--clear", "note"
     )
     assert (changed["product"], changed["quantity"], changed["tags"]) == ("milk", 4, [])
@@ -163,36 +169,38 @@ def test_at_a_terminal_a_delete_shows_the_item_and_asks(
     words = ("items", "delete", "itemshop:Order", "customer=bob", "number=3")
     ended, seen = answer_prompts(*words, typed=typed, folder=tmp_path, url="embedded:holdall.db")
     assert (ended, "product   tea" in seen, "Delete it? [y/N]:" in seen) == (status, True, True)
-    assert output("count", "itemshop:Order") == f"{left}\n"
+    assert print_items("count", "itemshop:Order") == f"{left}\n"
 
 
-def test_a_table_is_read_and_written_as_it_is_stored() -> None:
+def test_the_raw_items_of_a_table_are_read_and_written() -> None:
     key = ("pk=Order#ada", "sk=p5011")
-    assert data("get", "table:holdall", *key)["raw"] == {"B": "AP8="}
-    assert "raw       0x00ff" in output("get", "table:holdall", *key)
-    assert data("update", "table:holdall", *key, "--set", "quantity=4", "--clear", "tags")["quantity"] == {
-        "N": "4"
-    }
-    found = data("query", "table:holdall", "pk=Order#ada", "--sort", "sk^=p501", "--where", "quantity>=4")
+    assert read_json("get", "table:holdall", *key)["raw"] == {"B": "AP8="}
+    assert "raw       0x00ff" in print_items("get", "table:holdall", *key)
+    assert read_json("update", "table:holdall", *key, "--set", "quantity=4", "--clear", "tags")[
+        "quantity"
+    ] == {"N": "4"}
+    found = read_json(
+        "query", "table:holdall", "pk=Order#ada", "--sort", "sk^=p501", "--where", "quantity>=4"
+    )
     assert len(found["items"]) == 1  # type: ignore[arg-type]
-    assert output("count", "table:holdall") == "3\n"
+    assert print_items("count", "table:holdall") == "3\n"
     by_index = ("gsi1_pk=Order#by_product#tea", "--index", "gsi1", "--only", "customer")
-    assert output("query", "table:holdall", *by_index).split() == ["customer", "ada", "bob"]
+    assert print_items("query", "table:holdall", *by_index).split() == ["customer", "ada", "bob"]
     assert call("items", "put", "table:holdall", "n=[1,2.5]", "sk=y", "pk=x").exit_code == 0
-    assert output("get", "table:holdall", "pk=x", "sk=y").split()[:4] == ["pk", "x", "sk", "y"]
+    assert print_items("get", "table:holdall", "pk=x", "sk=y").split()[:4] == ["pk", "x", "sk", "y"]
     assert "already exists" in call("items", "put", "table:holdall", "pk=x", "sk=y").stderr
     stored = '{"pk": {"S": "x"}, "sk": {"S": "y"}, "n": {"NS": ["1"]}}'
     call("items", "put", "table:holdall", "--file", "-", "--replace", typed=stored)
-    assert data("get", "table:holdall", "pk=x", "sk=y")["n"] == {"NS": ["1"]}
+    assert read_json("get", "table:holdall", "pk=x", "sk=y")["n"] == {"NS": ["1"]}
     plain = '{"pk": "x", "sk": "y", "n": [1, null]}'
     call("items", "put", "table:holdall", "--file", "-", "--replace", typed=plain)
-    assert data("get", "table:holdall", "pk=x", "sk=y")["n"] == {"L": [{"N": "1"}, {"NULL": True}]}
+    assert read_json("get", "table:holdall", "pk=x", "sk=y")["n"] == {"L": [{"N": "1"}, {"NULL": True}]}
     assert call("items", "delete", "table:holdall", "pk=x", "sk=y", "--yes").exit_code == 0
     assert call("items", "update", "table:holdall", "pk=x", "sk=y", "--set", "n=1").exit_code == 3
-    assert len(data("scan", "table:holdall", "--limit", "2")["items"]) == 2  # type: ignore[arg-type]
+    assert len(read_json("scan", "table:holdall", "--limit", "2")["items"]) == 2  # type: ignore[arg-type]
 
 
-def test_a_value_that_does_not_fit_its_field_does_not_hide_the_others() -> None:
+def test_an_unreadable_value_does_not_hide_the_others() -> None:
     call("items", "update", "table:holdall", "pk=Order#ada", "sk=p5011", "--set", "quantity=null")
     ended = call("items", "query", "itemshop:Order", "customer=ada", "--only", "quantity,product")
     assert [line.split() for line in ended.stdout.splitlines()] == [
@@ -204,9 +212,9 @@ def test_a_value_that_does_not_fit_its_field_does_not_hide_the_others() -> None:
         "warning: Order.quantity: the stored value of Order(customer='ada', number=1) does not"
         in ended.stderr
     )
-    assert data("get", "itemshop:Order", "customer=ada", "number=1")["quantity"] is None
+    assert read_json("get", "itemshop:Order", "customer=ada", "number=1")["quantity"] is None
     call("items", "update", "itemshop:Order", "customer=ada", "number=1", "--set", "quantity=2")
-    assert data("get", "itemshop:Order", "customer=ada", "number=1")["quantity"] == 2
+    assert read_json("get", "itemshop:Order", "customer=ada", "number=1")["quantity"] == 2
 
 
 @pytest.mark.parametrize(
@@ -218,11 +226,11 @@ def test_a_value_that_does_not_fit_its_field_does_not_hide_the_others() -> None:
     ],
     ids=["index", "partition", "scan"],
 )
-def test_a_table_has_pages_as_it_is_stored(words: tuple[str, ...]) -> None:
-    whole, found = data(*words)["items"], list[object]()
+def test_the_raw_items_of_a_table_are_read_page_by_page(words: tuple[str, ...]) -> None:
+    whole, found = read_json(*words)["items"], list[object]()
     after: tuple[str, ...] = ()
     for _ in range(5):
-        page = data(*words, "--limit", "1", *after)
+        page = read_json(*words, "--limit", "1", *after)
         found += page["items"]  # type: ignore[arg-type]
         if page["next"] is None:
             break
@@ -259,14 +267,14 @@ MISTAKES = [
 @pytest.mark.parametrize(
     ("words", "status", "problem"), MISTAKES, ids=[" ".join(each[0]) for each in MISTAKES]
 )
-def test_mistakes_are_refused(words: tuple[str, ...], status: int, problem: str) -> None:
+def test_invalid_command_lines_are_refused(words: tuple[str, ...], status: int, problem: str) -> None:
     ended = call("items", *words)
     assert problem in ended.stderr
     assert ended.exit_code == status
-    assert output("count", "itemshop:Order") == "3\n"
+    assert print_items("count", "itemshop:Order") == "3\n"
 
 
-def test_json_that_does_not_fit_is_refused() -> None:
+def test_invalid_json_is_refused() -> None:
     for typed, problem in (
         ("{", "JSON"),
         ('{"customer": "x", "number": "y", "product": "z"}', "number"),
@@ -283,12 +291,12 @@ def test_json_that_does_not_fit_is_refused() -> None:
 
 
 def complete(*typed: str) -> list[str]:
-    """What a shell is offered for the last word."""
+    """The suggestions that a shell gets for the last word."""
     completion = ShellComplete(program, {}, "holdall", "_HOLDALL_COMPLETE")
     return [each.value for each in completion.get_completions(list(typed[:-1]), typed[-1])]
 
 
-def test_a_shell_is_offered_models_artifacts_versions_aliases_and_queues() -> None:
+def test_a_shell_completes_models_artifacts_versions_aliases_and_queues() -> None:
     with Database("embedded:holdall.db") as db:
         for content in (b"x", b"y"):
             db.artifacts.publish("model", content)
@@ -307,7 +315,7 @@ def test_a_shell_is_offered_models_artifacts_versions_aliases_and_queues() -> No
     assert complete("--url", "mysql://here", "artifacts", "list", "mod") == []
 
 
-def test_what_does_not_answer_in_time_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completion_gives_up_on_a_slow_import(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdall.cli.suggestion._PATIENCE", 0.01)
     os.mkfifo("pipe")
     Path("slowshop.py").write_text("with open('pipe') as pipe: pipe.read()")

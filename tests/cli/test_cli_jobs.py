@@ -1,4 +1,4 @@
-"""``holdall jobs``: what it shows and changes, what it says on which stream, and how it ends."""
+"""``holdall jobs``: what it shows and changes, its output on each stream, and its exit status."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdall.jobs import JobRecord
 from holdall.jobs.record import encode_job
 
 URL = "embedded:app.db"
-NOBODY = "00000000-0000-4000-8000-000000000000"
+MISSING_ID = "00000000-0000-4000-8000-000000000000"
 
 
 @holdall.job("cli-bad", retries=0)
@@ -27,7 +27,7 @@ def bad(number: int = 0) -> None:
 
 @holdall.job("cli-once", once_for=60, queue="slow")
 def once() -> None:
-    """Never run here."""
+    """A job that these tests never run."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def enqueue(job: Any, *args: Any, **options: Any) -> str:
 
 
 def fail_jobs(*numbers: int, queue: str = "default") -> list[str]:
-    """Jobs that failed for good, one after the other."""
+    """Enqueue jobs and run them until they are dead, one after the other; return their IDs."""
     ids = []
     with Database() as db:
         for number in numbers:
@@ -58,18 +58,18 @@ def list_jobs(**options: Any) -> list[JobRecord]:
         return db.jobs.list(**options)
 
 
-def states() -> dict[str, str]:
+def read_states() -> dict[str, str]:
     return {record.id: record.state for record in list_jobs()}
 
 
 def list_ids(*words: str) -> list[str]:
-    """The ids in a listing."""
+    """The IDs that ``jobs list`` prints."""
     ended = call("jobs", "list", "--json", *words)
     assert (ended.exit_code, ended.stderr) == (0, "")
     return [job["id"] for job in json.loads(ended.stdout)["jobs"]]
 
 
-def facts(id: str) -> dict[str, Any]:
+def read_json(id: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(call("jobs", "show", id, "--json").stdout)
     return found
 
@@ -77,7 +77,7 @@ def facts(id: str) -> dict[str, Any]:
 # --- list -------------------------------------------------------------------------------------------------
 
 
-def test_jobs_are_listed_as_they_are_due_then_the_dead() -> None:
+def test_jobs_are_listed_by_due_time_and_dead_jobs_last() -> None:
     (dead,) = fail_jobs(1)
     later = enqueue(bad, 2, delay=60)
     soon = enqueue(bad, 3)
@@ -93,7 +93,7 @@ def test_jobs_are_listed_as_they_are_due_then_the_dead() -> None:
     assert all(row.endswith("Z") for row in rows)
 
 
-def test_a_list_can_be_narrowed() -> None:
+def test_a_list_can_be_filtered() -> None:
     (dead,) = fail_jobs(1)
     here = enqueue(bad, 2)
     slow = enqueue(once, key="a")
@@ -104,7 +104,7 @@ def test_a_list_can_be_narrowed() -> None:
     assert list_ids("--name", "cli-bad", "--state", "dead", "--queue", "slow") == []
 
 
-def test_a_list_is_cut_at_its_limit_and_says_so() -> None:
+def test_a_truncated_list_is_announced_on_stderr() -> None:
     for number in range(3):
         enqueue(bad, number)
     cut = call("jobs", "list", "--limit", "2")
@@ -116,7 +116,7 @@ def test_a_list_is_cut_at_its_limit_and_says_so() -> None:
     assert json.loads(call("jobs", "list", "--limit", "3", "--json").stdout)["more"] is False
 
 
-def test_nothing_to_list_is_said_on_stderr() -> None:
+def test_an_empty_list_is_reported_on_stderr() -> None:
     ended = call("jobs", "list")
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "there are no jobs\n")
     enqueue(bad)
@@ -141,11 +141,11 @@ def test_jobs_are_counted_by_queue_and_state() -> None:
         ["default", "1", "0", "2", "0"],
         ["slow", "1", "0", "0", "0"],
     ]
-    told = json.loads(call("jobs", "counts", "--queue", "slow", "--json").stdout)
-    assert told == {"queues": {"slow": {"waiting": 1, "running": 0, "dead": 0, "paused": 0}}}
+    counts = json.loads(call("jobs", "counts", "--queue", "slow", "--json").stdout)
+    assert counts == {"queues": {"slow": {"waiting": 1, "running": 0, "dead": 0, "paused": 0}}}
 
 
-def test_without_queues_there_is_nothing_to_count() -> None:
+def test_without_queues_counts_prints_a_message_on_stderr() -> None:
     ended = call("jobs", "counts")
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "there are no queues\n")
 
@@ -166,38 +166,38 @@ def test_a_job_is_shown_with_its_arguments_and_its_error() -> None:
     assert error.endswith("ValueError: number 7 is bad\n")
 
 
-def test_a_key_is_shown_with_how_long_it_is_remembered() -> None:
+def test_a_job_is_shown_with_its_key_and_how_long_the_key_is_remembered() -> None:
     id = enqueue(once, key="invoice 7", delay=60)
     shown = call("jobs", "show", id).stdout
     assert "invoice 7, remembered for 60 s after success\n" in shown
     assert "Traceback" not in shown
-    assert (facts(id)["key"], facts(id)["once_for"]) == ("invoice 7", 60)
+    assert (read_json(id)["key"], read_json(id)["once_for"]) == ("invoice 7", 60)
 
 
-def test_a_job_is_shown_to_programs_with_times_that_they_can_read() -> None:
+def test_a_job_is_shown_as_json_with_times_in_iso_format() -> None:
     (id,) = fail_jobs(7)
-    told = facts(id)
-    assert (told["name"], told["arguments"], told["state"]) == ("cli-bad", "[7]", "dead")
+    job = read_json(id)
+    assert (job["name"], job["arguments"], job["state"]) == ("cli-bad", "[7]", "dead")
     for name in ("enqueued", "due", "died"):
-        assert datetime.fromisoformat(told[name]).utcoffset() == timedelta(0)
-    assert told["error"].endswith("ValueError: number 7 is bad")
-    assert told["lease_until"] is None
+        assert datetime.fromisoformat(job[name]).utcoffset() == timedelta(0)
+    assert job["error"].endswith("ValueError: number 7 is bad")
+    assert job["lease_until"] is None
 
 
 def test_a_running_job_is_shown_with_its_lease() -> None:
-    id = enqueue("cli-asks")
+    id = enqueue("cli-inspects-itself")
     shown: list[str] = []
 
-    @holdall.job("cli-asks")
-    def asks() -> None:
+    @holdall.job("cli-inspects-itself")
+    def inspect_itself() -> None:
         shown.append(call("jobs", "show", id).stdout)
-        told = facts(id)
-        shown.append(f"{told['state']} {told['lease_seconds']:g} {told['attempts']}")
+        job = read_json(id)
+        shown.append(f"{job['state']} {job['lease_seconds']:g} {job['attempts']}")
         shown.append(call("jobs", "retry", id).stderr)
         shown.append(call("jobs", "delete", id).stderr)
 
     with Database() as db:
-        assert db.worker(jobs=[asks], lease=40).drain().succeeded == 1
+        assert db.worker(jobs=[inspect_itself], lease=40).drain().succeeded == 1
     assert "40 s, until " in shown[0]
     assert shown[1:] == [
         "running 40 1",
@@ -206,46 +206,46 @@ def test_a_running_job_is_shown_with_its_lease() -> None:
 
 
 @pytest.mark.parametrize("command", ["show", "retry", "delete"])
-def test_a_job_that_is_not_there_is_an_error(command: str) -> None:
-    ended = call("jobs", command, NOBODY)
+def test_a_missing_job_is_an_error(command: str) -> None:
+    ended = call("jobs", command, MISSING_ID)
     assert (ended.exit_code, ended.stdout) == (3, "")
-    assert ended.stderr == f"error: there is no job '{NOBODY}'\nhint: jobs that succeeded are deleted\n"
+    assert ended.stderr == f"error: there is no job '{MISSING_ID}'\nhint: jobs that succeeded are deleted\n"
 
 
 # --- retry ------------------------------------------------------------------------------------------------
 
 
-def test_a_dead_job_is_tried_again() -> None:
+def test_a_dead_job_is_retried() -> None:
     first, second = fail_jobs(1, 2)
     ended = call("jobs", "retry", first)
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", f"job {first} will be retried\n")
-    assert states() == {first: "waiting", second: "dead"}
+    assert read_states() == {first: "waiting", second: "dead"}
 
 
-def test_a_job_that_waits_for_its_time_is_due_at_once() -> None:
+def test_retrying_a_delayed_job_makes_it_due_at_once() -> None:
     id = enqueue(bad, delay=3600)
     assert call("jobs", "retry", id).exit_code == 0
     (record,) = list_jobs()
     assert record.due < datetime.now(UTC) + timedelta(minutes=1)
 
 
-def test_one_that_cannot_be_tried_again_does_not_keep_the_others_from_it() -> None:
+def test_a_missing_job_does_not_prevent_the_retry_of_others() -> None:
     (id,) = fail_jobs(1)
-    ended = call("jobs", "retry", NOBODY, id)
+    ended = call("jobs", "retry", MISSING_ID, id)
     assert ended.exit_code == 3
-    assert f"there is no job '{NOBODY}'" in ended.stderr
-    assert states() == {id: "waiting"}
+    assert f"there is no job '{MISSING_ID}'" in ended.stderr
+    assert read_states() == {id: "waiting"}
 
 
-def test_all_dead_jobs_can_be_tried_again_or_those_of_a_queue_or_name() -> None:
+def test_all_dead_jobs_can_be_retried_or_those_of_a_queue_or_name() -> None:
     here = fail_jobs(1, 2)
     there = fail_jobs(3, queue="slow")
     waiting = enqueue(bad, 4)
     assert call("jobs", "retry", "--all", "--name", "other").stderr == "0 jobs will be retried\n"
     assert call("jobs", "retry", "--all", "--queue", "slow").stderr == "1 job will be retried\n"
-    assert states() == {here[0]: "dead", here[1]: "dead", there[0]: "waiting", waiting: "waiting"}
+    assert read_states() == {here[0]: "dead", here[1]: "dead", there[0]: "waiting", waiting: "waiting"}
     assert call("jobs", "retry", "--all", "--name", "cli-bad").stderr == "2 jobs will be retried\n"
-    assert set(states().values()) == {"waiting"}
+    assert set(read_states().values()) == {"waiting"}
 
 
 # --- delete and purge -------------------------------------------------------------------------------------
@@ -258,27 +258,27 @@ def test_single_jobs_are_deleted() -> None:
     ended = call("jobs", "delete", dead, waiting)
     assert (ended.exit_code, ended.stdout) == (0, "")
     assert ended.stderr == f"job {dead} deleted\njob {waiting} deleted\n"
-    assert states() == {kept: "waiting"}
+    assert read_states() == {kept: "waiting"}
 
 
-def test_purge_deletes_the_dead() -> None:
+def test_purge_deletes_dead_jobs() -> None:
     fail_jobs(1, 2)
     waiting = enqueue(bad)
     ended = call("jobs", "purge", "--yes")
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "2 jobs deleted\n")
-    assert states() == {waiting: "waiting"}
+    assert read_states() == {waiting: "waiting"}
 
 
-def test_purge_can_be_narrowed() -> None:
+def test_purge_can_be_filtered() -> None:
     (dead,) = fail_jobs(1)
     (slow,) = fail_jobs(2, queue="slow")
     waiting = enqueue(bad)
     assert call("jobs", "purge", "--yes", "--name", "other").stderr == "0 jobs deleted\n"
     assert call("jobs", "purge", "--yes", "--queue", "slow").stderr == "1 job deleted\n"
-    assert {*states()} == {dead, waiting}
+    assert {*read_states()} == {dead, waiting}
     assert call("jobs", "purge", "--yes", "--state", "waiting").stderr == "1 job deleted\n"
-    assert {*states()} == {dead}
-    assert slow not in states()
+    assert {*read_states()} == {dead}
+    assert slow not in read_states()
 
 
 @pytest.mark.parametrize(
@@ -291,16 +291,16 @@ def test_purge_can_be_narrowed() -> None:
         (("--before", "2999-01-01T12:00+05:00"), 1),
     ],
 )
-def test_purge_can_spare_the_young(words: tuple[str, ...], deleted: int) -> None:
+def test_purge_can_keep_recent_jobs(words: tuple[str, ...], deleted: int) -> None:
     fail_jobs(1)
-    asked = start("jobs", "purge", *words, folder=Path.cwd(), HOLDALL_URL=URL)
-    assert ("no job matches" in asked.stderr) == (not deleted)
+    unconfirmed = start("jobs", "purge", *words, folder=Path.cwd(), HOLDALL_URL=URL)
+    assert ("no job matches" in unconfirmed.stderr) == (not deleted)
     ended = call("jobs", "purge", "--yes", *words)
     assert ended.stderr == f"{deleted} {'job' if deleted == 1 else 'jobs'} deleted\n"
     assert len(list_jobs()) == 1 - deleted
 
 
-def test_without_a_terminal_nothing_is_purged_unless_one_says_so(folder: Path) -> None:
+def test_without_a_terminal_nothing_is_purged_without_yes(folder: Path) -> None:
     fail_jobs(1, 2)
     ended = start("jobs", "purge", folder=folder, HOLDALL_URL=URL)
     assert (ended.returncode, ended.stdout) == (5, "")
@@ -310,31 +310,31 @@ def test_without_a_terminal_nothing_is_purged_unless_one_says_so(folder: Path) -
     assert len(list_jobs()) == 2
 
 
-def at_a_terminal(folder: Path, typed: str) -> tuple[int, str]:
-    """A purge as a user at a terminal sees it who types this."""
+def purge_at_terminal(folder: Path, typed: str) -> tuple[int, str]:
+    """Purge at a terminal and type this; return the exit status and the output."""
     return answer_prompts("jobs", "purge", typed=typed, folder=folder, url=URL)
 
 
-def test_at_a_terminal_one_is_asked_first(folder: Path) -> None:
+def test_at_a_terminal_a_purge_asks_for_confirmation(folder: Path) -> None:
     fail_jobs(1, 2)
-    code, seen = at_a_terminal(folder, "n\n")
+    code, seen = purge_at_terminal(folder, "n\n")
     assert code == 5
     assert "Delete 2 jobs? This cannot be undone." in seen
     assert seen.endswith("error: nothing was deleted\n")
     assert len(list_jobs()) == 2
-    code, seen = at_a_terminal(folder, "y\n")
+    code, seen = purge_at_terminal(folder, "y\n")
     assert code == 0
     assert seen.endswith("2 jobs deleted\n")
     assert list_jobs() == []
 
 
-def test_where_there_is_nothing_to_purge_nobody_is_asked(folder: Path) -> None:
+def test_with_nothing_to_purge_there_is_no_confirmation(folder: Path) -> None:
     ended = start("jobs", "purge", folder=folder, HOLDALL_URL=URL)
     assert (ended.returncode, ended.stdout) == (0, "")
     assert ended.stderr == "no job matches: nothing to delete\n"
 
 
-# --- refusing ---------------------------------------------------------------------------------------------
+# --- invalid input ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -354,18 +354,25 @@ def test_where_there_is_nothing_to_purge_nobody_is_asked(folder: Path) -> None:
         ("purge", "--older-than", "7d", "--before", "2026-01-01"),
     ],
 )
-def test_what_makes_no_sense_ends_with_two(words: tuple[str, ...]) -> None:
+def test_an_invalid_command_line_has_the_exit_status_2(words: tuple[str, ...]) -> None:
     fail_jobs(1)
     ended = call("jobs", *words)
     assert (ended.exit_code, ended.stdout) == (2, "")
-    assert set(states().values()) == {"dead"}
+    assert set(read_states().values()) == {"dead"}
 
 
 @pytest.mark.parametrize(
     "words",
-    [("list",), ("counts",), ("show", NOBODY), ("retry", "--all"), ("delete", NOBODY), ("purge", "--yes")],
+    [
+        ("list",),
+        ("counts",),
+        ("show", MISSING_ID),
+        ("retry", "--all"),
+        ("delete", MISSING_ID),
+        ("purge", "--yes"),
+    ],
 )
-def test_where_there_is_no_table_that_is_said(words: tuple[str, ...]) -> None:
+def test_a_missing_table_is_reported_with_a_hint(words: tuple[str, ...]) -> None:
     Database("embedded:other.db").close()
     ended = call("jobs", *words, "--url", "embedded:other.db")
     assert (ended.exit_code, ended.stdout) == (2, "")
@@ -376,13 +383,13 @@ def test_where_there_is_no_table_that_is_said(words: tuple[str, ...]) -> None:
     )
 
 
-def test_a_queue_that_cannot_be_is_refused() -> None:
+def test_an_invalid_name_of_a_queue_is_rejected() -> None:
     ended = call("jobs", "list", "--queue", "a b")
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.startswith("error: 'a b' is not a valid name for a queue\nhint: ")
 
 
-# --- what is not a job ------------------------------------------------------------------------------------
+# --- malformed jobs ---------------------------------------------------------------------------------------
 
 
 def test_a_malformed_job_is_shown_with_its_item_and_can_be_deleted() -> None:

@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("facts.py").write_text(MODELS)
 
 
-def test_models_are_listed() -> None:
+def test_models_are_listed_in_a_table() -> None:
     ended = call("models", "list", "facts", "facts:Own")
     assert (ended.exit_code, ended.stderr) == (0, "")
     assert ended.stdout == (
@@ -89,7 +89,7 @@ def test_keys_and_stored_forms_of_other_layouts_are_shown() -> None:
     assert "version  int   version          N          default 0; counts writes\n" in shown
 
 
-def test_programs_get_json() -> None:
+def test_models_can_be_listed_and_shown_as_json() -> None:
     shown = json.loads(call("models", "show", "facts:Own", "--json").stdout)
     assert (shown["model"], shown["layout"], shown["version"]) == ("facts:Own", "own", "version")
     listed = json.loads(call("models", "list", "facts", "--json").stdout)
@@ -116,10 +116,10 @@ def test_stubs_are_written_and_checked() -> None:
     assert call("models", "stubs", "facts:Own", "--check").exit_code == 1
 
 
-def test_stubs_have_the_components_of_keys_and_the_names_of_indexes() -> None:
+def test_stubs_contain_the_components_of_keys_and_the_names_of_indexes() -> None:
     call("models", "stubs", "facts", "--output", "stubs")
     written = {path.name: path.read_text() for path in Path("stubs").rglob("*.pyi")}
-    assert {*written} == {"key.pyi", "api.pyi", "reader.pyi", "runner.pyi"}  # and another runner.pyi
+    assert {*written} == {"key.pyi", "api.pyi", "reader.pyi", "runner.pyi"}  # two of them are runner.pyi
     for text in written.values():
         assert isinstance(ast.parse(text), ast.Module)
     assert "/, *, customer: str, number: int) -> _M0 | None:" in written["reader.pyi"]

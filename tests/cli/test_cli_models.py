@@ -1,4 +1,4 @@
-"""``holdall models``: models for tables that other programs laid out."""
+"""``holdall models inspect``: models for tables that other programs laid out."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ ITEMS: list[dict[str, Any]] = [
 ]
 CASE = Path(__file__).resolve().parents[1] / "typing" / "cases" / "inspected.py"
 SOURCE = CASE.read_text(encoding="utf-8").partition("\n")[2]
-"""What is printed of the table; type checkers read it in `tests/typing`."""
+"""The expected source of the model; type checkers read it in `tests/typing`."""
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +87,7 @@ def create(*schemas: TableSchema) -> None:
             db.send(CreateTable(schema))
 
 
-# --- what is written ---
+# --- generated models ---
 
 
 def test_inspect_prints_a_model_of_the_table() -> None:
@@ -127,7 +127,7 @@ def test_the_model_reads_and_changes_the_items(store: str, monkeypatch: pytest.M
         assert db.get_one(lines, SKU=1, placed_at=first.placed_at).class_ == "black"
 
 
-def test_the_sample_is_bounded_and_the_comment_says_so() -> None:
+def test_the_sample_is_limited_and_a_comment_warns_about_it() -> None:
     fill()
     ended = call("models", "inspect", "order-lines", "--sample", "1", "--class-name", "Line")
     assert '"placed at" (S). Sample: 1 item; the table can have more.\n' in ended.stdout
@@ -135,14 +135,14 @@ def test_the_sample_is_bounded_and_the_comment_says_so() -> None:
     assert "class Line(\n" in ended.stdout
 
 
-def test_an_empty_table_has_its_key() -> None:
+def test_the_model_of_an_empty_table_has_only_the_key() -> None:
     create(TableSchema("none", KeyAttribute("h", "B")))
     source = call("models", "inspect", "none").stdout
     assert source.endswith('class TableNone(Model, table="none", layout="plain"):\n    h: Key[bytes]\n')
     assert "Sample: 0 items; the table has no others" in source
 
 
-def test_a_number_that_may_count_writes_is_pointed_out() -> None:
+def test_a_number_that_may_count_writes_is_mentioned_in_a_comment() -> None:
     create(TableSchema("things", KeyAttribute("id")))
     with Database(URL) as db:
         db.send(PutItem("things", encode_item({"id": "a", "lockVersion": 3})))
@@ -151,13 +151,13 @@ def test_a_number_that_may_count_writes_is_pointed_out() -> None:
     assert "field(default=0," in source
 
 
-def test_the_settings_prefix_is_left_out_of_the_model() -> None:
+def test_the_table_prefix_of_the_settings_is_left_out_of_the_model() -> None:
     create(TableSchema("dev-things", KeyAttribute("id")))
     ended = call("models", "inspect", "things", "--url", f"{URL}?table_prefix=dev-")
     assert 'class Things(Model, table="things", layout="plain"):' in ended.stdout
 
 
-# --- what is not ---
+# --- errors ---
 
 
 def test_a_missing_table_is_reported() -> None:
@@ -179,7 +179,7 @@ def test_a_missing_table_is_reported() -> None:
         ("things", "--class-name", "Key"),
     ],
 )
-def test_a_wrong_name_or_number_is_refused(words: tuple[str, ...]) -> None:
+def test_an_invalid_name_or_number_is_rejected(words: tuple[str, ...]) -> None:
     create(TableSchema("things", KeyAttribute("id")))
     ended = call("models", "inspect", *words)
     assert (ended.exit_code, ended.stdout) == (2, "")
@@ -201,7 +201,7 @@ class Order(Model):
     number: Key[int]
 
 
-def test_tables_in_holdalls_own_layout_are_reported_instead() -> None:
+def test_tables_in_holdalls_own_layout_are_refused_without_force() -> None:
     with Database(URL) as db:
         db.table.create()
         with db.transaction() as tx:

@@ -1,4 +1,4 @@
-"""``holdall models move``: what it copies, what it prints on which stream, and how it ends."""
+"""``holdall models move``: what it copies, its output on each stream, and its exit status."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def models() -> Any:
-    """The models, with three products in the old table, and an empty new one."""
+    """The models; the old table has three products, the new one is empty."""
     found = load_module("moving")
     with Database(URL) as db:
         db.table.create(models=[found.OldProduct, found.Product])
@@ -72,7 +72,7 @@ def list_items(table: str = "holdall") -> list[Any]:
         return list(db.send(Scan(table, consistent=True)).items)
 
 
-def test_items_are_copied_and_the_summary_is_data(models: Any) -> None:
+def test_items_are_copied_and_the_summary_goes_to_stdout(models: Any) -> None:
     before = list_items("products")
     ended = move()
     assert ended.exit_code == 0
@@ -105,7 +105,7 @@ def test_a_dry_run_writes_nothing(models: Any) -> None:
     assert list_items() == []
 
 
-def test_what_differs_is_listed_and_updated_on_request(models: Any) -> None:
+def test_differing_items_are_listed_and_updated_with_an_option(models: Any) -> None:
     move()
     with Database(URL) as db:
         db.update(models.OldProduct.key(1), price=5)
@@ -123,7 +123,7 @@ def test_what_differs_is_listed_and_updated_on_request(models: Any) -> None:
         assert [db.get_one(models.Product, sku).price for sku in range(3)] == [0, 5, 6]
 
 
-def test_a_function_converts_and_a_stopped_run_goes_on(models: Any) -> None:
+def test_a_function_converts_items_and_a_stopped_run_continues(models: Any) -> None:
     models.stopping.append(2)
     ended = move("--convert", "moving:convert")
     assert ended.exit_code == 1
@@ -142,10 +142,15 @@ def test_a_condition_chooses_items(models: Any) -> None:
     assert "2 items, 2 copied\n" in move("--where", "moving:cheap").stdout
 
 
-def test_programs_get_json(models: Any) -> None:
-    told = json.loads(move("--dry-run", "--json").stdout)
-    assert (told["source"], told["destination"]) == ("moving:OldProduct", "moving:Product")
-    assert (told["dry_run"], told["found"], told["copied"], told["dropped"]) == (True, 3, 3, ["colour"])
+def test_the_report_can_be_json(models: Any) -> None:
+    report = json.loads(move("--dry-run", "--json").stdout)
+    assert (report["source"], report["destination"]) == ("moving:OldProduct", "moving:Product")
+    assert (report["dry_run"], report["found"], report["copied"], report["dropped"]) == (
+        True,
+        3,
+        3,
+        ["colour"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -157,9 +162,7 @@ def test_programs_get_json(models: Any) -> None:
         (("moving:OldProduct", "moving:OldProduct"), "are in the same table, products"),
     ],
 )
-def test_a_command_line_that_makes_no_sense_is_refused(
-    models: Any, words: tuple[str, ...], problem: str
-) -> None:
+def test_an_invalid_command_line_is_rejected(models: Any, words: tuple[str, ...], problem: str) -> None:
     ended = call("models", "move", *words)
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert problem in ended.stderr

@@ -48,7 +48,7 @@ table Payouts, for Payout: does not exist
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An application: ``shop/models.py``, and a package that has it too."""
+    """An application: ``shop/models.py``, and a package that exports its models."""
     enter(tmp_path, monkeypatch, URL)
     monkeypatch.setattr(sys, "path", [*sys.path])
     for name in [name for name in sys.modules if name.partition(".")[0] in ("shop", "broken")]:
@@ -63,7 +63,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # --- plan ---
 
 
-def test_plan_shows_what_is_missing_and_ends_with_one() -> None:
+def test_plan_shows_what_is_missing_and_has_the_exit_status_1() -> None:
     ended = call("table", "plan", "--models", "shop.models")
     assert (ended.exit_code, ended.stdout) == (1, PLAN)
     assert ended.stderr == "hint: `holdall table create --models shop.models` adds what is missing\n"
@@ -75,14 +75,14 @@ def test_plan_changes_nothing() -> None:
         assert not db.table.exists()
 
 
-def test_plan_is_a_success_when_the_tables_have_what_the_models_need() -> None:
+def test_plan_succeeds_if_the_tables_have_what_the_models_need() -> None:
     call("table", "create", "--models", "shop.models")
     ended = call("table", "plan", "--models", "shop.models")
     assert (ended.exit_code, ended.stderr) == (0, "")
     assert ended.stdout == "table holdall, for Order: ready\ntable Payouts, for Payout: ready\n"
 
 
-def test_an_index_that_no_model_needs_is_listed_with_the_command_that_removes_it() -> None:
+def test_plan_lists_an_unused_index_with_the_command_that_removes_it() -> None:
     call("table", "create", "--models", "shop.models")
     with Database(URL) as db:
         db.send(AddIndex("Payouts", IndexSchema("spare", KeyAttribute("x"))))
@@ -103,7 +103,7 @@ def test_an_index_that_no_model_needs_is_listed_with_the_command_that_removes_it
     assert call("table", "plan", "--models", "shop.models").stderr == ""
 
 
-def test_plan_says_that_what_is_wrong_is_not_ours_to_change() -> None:
+def test_plan_explains_that_holdall_does_not_alter_a_wrong_index() -> None:
     wrong = IndexSchema("byAdmin", KeyAttribute("boss"))
     schema = TableSchema("Payouts", KeyAttribute("_id"), KeyAttribute("_sk", "N"), (wrong,))
     with Database(URL) as db:
@@ -125,7 +125,7 @@ def test_plan_says_that_what_is_wrong_is_not_ours_to_change() -> None:
         assert db.send(DescribeTable("Payouts")).schema == schema
 
 
-def test_plan_has_the_same_for_programs() -> None:
+def test_plan_can_be_json() -> None:
     ended = call("table", "plan", "--models", "shop.models", "--json")
     data = json.loads(ended.stdout)
     assert (ended.exit_code, data["ok"]) == (1, False)
@@ -147,7 +147,7 @@ def test_plan_needs_models() -> None:
 # --- create and export ---
 
 
-def test_create_makes_the_tables_of_the_models_and_says_so() -> None:
+def test_create_creates_the_tables_of_the_models_and_reports_them() -> None:
     ended = call("table", "create", "--models", "shop.models")
     assert (ended.exit_code, ended.stdout) == (0, "")
     assert ended.stderr == (
@@ -158,14 +158,14 @@ def test_create_makes_the_tables_of_the_models_and_says_so() -> None:
         assert [index.name for index in db.send(DescribeTable("Payouts")).schema.indexes] == ["byAdmin"]
 
 
-def test_create_prints_all_tables_as_json_when_asked() -> None:
-    made = json.loads(call("table", "create", "--models", "shop.models", "--json").stdout)
-    (own,) = made.pop("own_tables")
+def test_create_can_print_all_tables_as_json() -> None:
+    created = json.loads(call("table", "create", "--models", "shop.models", "--json").stdout)
+    (own,) = created.pop("own_tables")
     assert (own["table"], own["ttl"], own["indexes"][0]["name"]) == ("Payouts", None, "byAdmin")
-    assert made == json.loads(call("table", "describe", "--json").stdout)
+    assert created == json.loads(call("table", "describe", "--json").stdout)
 
 
-def test_the_prefix_of_own_tables_is_a_setting_as_ever() -> None:
+def test_plan_uses_the_table_prefix_of_the_settings() -> None:
     ended = call("--url", f"{URL}?table_prefix=test-", "table", "plan", "--models", "shop.models:Payout")
     assert ended.stdout.startswith("table test-Payouts, for Payout: does not exist\n")
 
@@ -176,26 +176,26 @@ def test_export_with_models_prints_what_the_library_exports(folder: Path) -> Non
 
     with Database("memory:") as db:
         assert ended.stdout == db.table.export(format="yaml", models=[Order, Payout])
-    assert list(folder.glob("*.db")) == [], "a template needs no store"
+    assert list(folder.glob("*.db")) == [], "exporting a template must not create a store"
 
 
-# --- which models ---
+# --- naming models ---
 
 
-def tables_of(*names: str) -> list[str]:
+def plan_tables(*names: str) -> list[str]:
     words = [word for name in names for word in ("--models", name)]
     ended = call("table", "plan", *words, "--json")
     return [table["table"] for table in json.loads(ended.stdout)["tables"]]
 
 
 def test_one_model_can_be_named_and_several() -> None:
-    assert tables_of("shop.models:Payout") == ["Payouts"]
-    assert tables_of("shop.models:Payout.Line") == ["Lines"]
-    assert tables_of("shop.models:Payout", "shop.models:Order", "shop") == ["holdall", "Payouts"]
+    assert plan_tables("shop.models:Payout") == ["Payouts"]
+    assert plan_tables("shop.models:Payout.Line") == ["Lines"]
+    assert plan_tables("shop.models:Payout", "shop.models:Order", "shop") == ["holdall", "Payouts"]
 
 
-def test_a_package_stands_for_the_models_of_its_modules_that_it_shows() -> None:
-    assert tables_of("shop") == ["holdall", "Payouts"]
+def test_a_package_names_the_models_that_it_exports() -> None:
+    assert plan_tables("shop") == ["holdall", "Payouts"]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_package_stands_for_the_models_of_its_modules_that_it_shows() -> None:
         ("", "'' is not a module name", "write it as in an import: app.models"),
     ],
 )
-def test_what_names_no_models_is_refused(name: str, problem: str, hint: str) -> None:
+def test_an_invalid_name_of_models_is_rejected(name: str, problem: str, hint: str) -> None:
     ended = call("table", "plan", "--models", name)
     assert (ended.exit_code, ended.stdout) == (2, "")
     first, second = ended.stderr.splitlines()
@@ -236,7 +236,9 @@ def test_what_names_no_models_is_refused(name: str, problem: str, hint: str) -> 
         ("def\n", "SyntaxError: "),
     ],
 )
-def test_a_module_that_cannot_be_imported_says_why_and_where(folder: Path, text: str, problem: str) -> None:
+def test_an_error_while_importing_a_module_is_reported_with_its_line(
+    folder: Path, text: str, problem: str
+) -> None:
     (folder / "broken.py").write_text(text)
     ended = call("table", "create", "--models", "broken")
     assert (ended.exit_code, ended.stdout) == (2, "")
@@ -247,7 +249,7 @@ def test_a_module_that_cannot_be_imported_says_why_and_where(folder: Path, text:
         assert not db.table.exists()
 
 
-def test_a_model_that_is_wrong_is_told_as_ever(folder: Path) -> None:
+def test_an_invalid_model_is_reported(folder: Path) -> None:
     (folder / "broken.py").write_text("from holdall import Model\n\n\nclass Order(Model):\n    id: str\n")
     ended = call("table", "plan", "--models", "broken")
     assert (ended.exit_code, ended.stdout) == (2, "")

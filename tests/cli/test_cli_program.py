@@ -1,4 +1,4 @@
-"""The command line as a whole: help, version, completion, exit codes, where the database comes from."""
+"""The command line as a whole: help, version, completion, exit statuses, and which database it opens."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pathlib import Path
 
 import click
 import pytest
-from cli_rig import INSTALLED, bare_environment, call, every_command, start
+from cli_rig import INSTALLED, bare_environment, call, list_commands, start
 
 import holdall
 
-COMMANDS = every_command()
+COMMANDS = list_commands()
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md"
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "command-line.md"
 
@@ -45,7 +45,7 @@ def test_every_command_and_option_has_help(words: str, command: click.Command) -
 @pytest.mark.parametrize(("words", "command"), COMMANDS)
 def test_every_command_and_option_is_in_the_reference(words: str, command: click.Command) -> None:
     section = REFERENCE.read_text(encoding="utf-8").partition(f"\n## {words}\n")[2].partition("\n## ")[0]
-    assert section, f"run python scripts/reference.py: {words} is not there"
+    assert section, f"run python scripts/reference.py: {words} is missing"
     for parameter in command.params:
         for name in (*parameter.opts, *parameter.secondary_opts):
             assert (name if name.startswith("-") else f"{words} [OPTIONS]") in section
@@ -64,20 +64,20 @@ def test_every_command_is_in_the_guide(words: str) -> None:
 
 
 @pytest.mark.parametrize(("words", "command"), COMMANDS)
-@pytest.mark.parametrize("asked", ["--help", "-h"])
-def test_help_goes_to_stdout_and_is_a_success(words: str, command: click.Command, asked: str) -> None:
-    ended = call(*words.split()[1:], asked)
+@pytest.mark.parametrize("option", ["--help", "-h"])
+def test_help_goes_to_stdout_and_succeeds(words: str, command: click.Command, option: str) -> None:
+    ended = call(*words.split()[1:], option)
     assert ended.exit_code == 0
     assert ended.stdout.startswith(f"Usage: {words} ")
     assert ended.stderr == ""
 
 
-def test_the_version_is_the_packages() -> None:
+def test_version_prints_the_version_of_the_package() -> None:
     ended = call("--version")
     assert ended.stdout == f"holdall {holdall.__version__}\n"
 
 
-# --- exit codes ---
+# --- exit statuses ---
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_version_is_the_packages() -> None:
         ("--url",),
     ],
 )
-def test_a_command_line_that_makes_no_sense_ends_with_two(words: tuple[str, ...]) -> None:
+def test_an_invalid_command_line_has_the_exit_status_2(words: tuple[str, ...]) -> None:
     ended = call(*words)
     assert ended.exit_code == 2
     assert ended.stdout == ""
@@ -102,7 +102,7 @@ def test_a_command_line_that_makes_no_sense_ends_with_two(words: tuple[str, ...]
 @pytest.mark.parametrize("words", [(), ("table",)])
 def test_without_a_command_the_help_is_shown(words: tuple[str, ...]) -> None:
     ended = call(*words)
-    assert ended.exit_code in (0, 2)  # by the version of click
+    assert ended.exit_code in (0, 2)  # depends on the version of click
     assert "Usage: holdall" in ended.output
 
 
@@ -114,7 +114,7 @@ def test_without_a_command_the_help_is_shown(words: tuple[str, ...]) -> None:
         ("dynamodb://my-app?region=nowhere", "'nowhere' is not a known AWS region", "check its spelling"),
     ],
 )
-def test_an_error_of_ours_ends_with_one_a_message_and_a_hint(url: str, problem: str, hint: str) -> None:
+def test_an_error_is_printed_as_a_message_and_a_hint(url: str, problem: str, hint: str) -> None:
     ended = call("--url", url, "table", "describe")
     assert ended.exit_code == 2
     assert ended.stdout == ""
@@ -132,7 +132,7 @@ def test_the_installed_program_shows_no_traceback(tmp_path: Path) -> None:
     )
 
 
-# --- where the database comes from ---
+# --- which database it opens ---
 
 
 def test_the_database_comes_from_the_command_line_the_environment_or_the_file(tmp_path: Path) -> None:
@@ -142,16 +142,16 @@ def test_the_database_comes_from_the_command_line_the_environment_or_the_file(tm
     assert start("table", "create", folder=tmp_path, **variable).returncode == 0
     assert start("--url", "embedded:first.db", "table", "create", folder=tmp_path, **variable).returncode == 0
     assert start("table", "create", "--url", "embedded:last.db", folder=tmp_path, **variable).returncode == 0
-    made = {path.name for path in tmp_path.glob("*.db")}
-    assert made == {"from-file.db", "from-environment.db", "first.db", "last.db"}
+    created = {path.name for path in tmp_path.glob("*.db")}
+    assert created == {"from-file.db", "from-environment.db", "first.db", "last.db"}
 
 
-def test_without_any_setting_it_is_the_file_that_the_library_opens(tmp_path: Path) -> None:
+def test_without_settings_the_command_line_opens_the_same_file_as_the_library(tmp_path: Path) -> None:
     assert start("table", "create", folder=tmp_path).returncode == 0
     assert (tmp_path / "holdall.db").exists()
 
 
-def test_the_url_nearest_to_the_command_counts(tmp_path: Path) -> None:
+def test_a_url_after_the_command_overrides_one_before_it(tmp_path: Path) -> None:
     call("--url", "embedded:outer.db", "table", "create", "--url", "embedded:inner.db")
     assert [path.name for path in tmp_path.glob("*.db")] == ["inner.db"]
 
@@ -183,14 +183,14 @@ TYPED = {
     "holdall ta": ["table"],
     "holdall table de": ["delete", "describe"],
     "holdall completion f": ["fish"],
-    "holdall items get bashshop:": ["Order", "odd\\$name"],  # bash keeps what is before the colon
+    "holdall items get bashshop:": ["Order", "odd\\$name"],  # bash itself keeps the part before the colon
     "holdall items get bashshop:Or": ["Order"],
     "holdall items get bashshop:Order customer=ada --js": ["--json"],
     "holdall items get nothing:": [],
 }
 
 
-def test_bash_completes_what_was_typed(tmp_path: Path) -> None:
+def test_bash_completes_words(tmp_path: Path) -> None:
     bash = shutil.which("bash")
     if bash is None:
         pytest.skip("bash is not installed")
@@ -202,14 +202,14 @@ def test_bash_completes_what_was_typed(tmp_path: Path) -> None:
         "class Odd(Model): __qualname__ = 'odd$name'\n"
     )
     script = start("completion", "bash", folder=tmp_path).stdout
-    asked = "".join(
+    requests = "".join(
         f"COMP_LINE='{typed}' COMP_POINT={len(typed)} COMPREPLY=(); _holdall_completion '{INSTALLED}'\n"
         'echo "${COMPREPLY[@]}"\n'
         for typed in TYPED
     )
     ended = subprocess.run(
         [bash],
-        input=f"{script}\nCOMP_WORDBREAKS=' =:'\n{asked}",
+        input=f"{script}\nCOMP_WORDBREAKS=' =:'\n{requests}",
         cwd=tmp_path,
         env=bare_environment(tmp_path),
         capture_output=True,
@@ -219,10 +219,10 @@ def test_bash_completes_what_was_typed(tmp_path: Path) -> None:
     assert dict(zip(TYPED, map(str.split, ended.stdout.splitlines()), strict=True)) == TYPED
 
 
-def test_a_shell_does_not_wait_for_a_database_that_stops_answering(tmp_path: Path) -> None:
-    """The table is described, but no query is answered while the program runs."""
+def test_completion_gives_up_on_a_database_that_stops_answering(tmp_path: Path) -> None:
+    """The server describes the table, but answers no query while the program runs."""
     assert INSTALLED is not None
-    with silent_table() as url:
+    with serve_silent_table() as url:
         ended = subprocess.run(
             [INSTALLED],
             cwd=tmp_path,
@@ -244,8 +244,8 @@ def test_a_shell_does_not_wait_for_a_database_that_stops_answering(tmp_path: Pat
 
 
 @contextmanager
-def silent_table() -> Iterator[str]:
-    """The URL of a table that can be described, and whose other requests are never answered."""
+def serve_silent_table() -> Iterator[str]:
+    """Serve a table that can be described, but whose other requests get no answer; yield its URL."""
     ended = threading.Event()
     keys = [("pk", "HASH"), ("sk", "RANGE")]
     table = {
@@ -278,7 +278,7 @@ def silent_table() -> Iterator[str]:
             server.shutdown()
 
 
-# --- weight ---
+# --- imports ---
 
 
 def find_loaded(statement: str, folder: Path) -> set[str]:
@@ -293,13 +293,13 @@ def find_loaded(statement: str, folder: Path) -> set[str]:
     return set(ended.stdout.splitlines()[-1].split())
 
 
-def test_importing_the_command_line_loads_nothing_of_it(tmp_path: Path) -> None:
+def test_importing_holdall_cli_loads_no_other_module_of_holdall(tmp_path: Path) -> None:
     loaded = find_loaded("import holdall.cli", tmp_path)
     assert "click" not in loaded
     assert {name for name in loaded if name.startswith("holdall.")} == {"holdall.cli"}
 
 
-def test_asking_for_help_opens_no_database_and_loads_none(tmp_path: Path) -> None:
+def test_help_does_not_load_the_database(tmp_path: Path) -> None:
     run = "from holdall.cli.program import program; program.main(['table', '--help'], standalone_mode=False)"
     loaded = find_loaded(run, tmp_path)
     assert not {

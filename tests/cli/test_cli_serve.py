@@ -1,4 +1,4 @@
-"""``holdall serve``: the console and the files of a database, from the command line."""
+"""``holdall serve``: the console and the files of a database, served from the command line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdall import Key, Model
 
 
 class Parcel(Model):
-    """What is sent."""
+    """A parcel to be sent."""
 
     number: Key[str]
 '''
@@ -28,7 +28,7 @@ class Parcel(Model):
 
 @contextmanager
 def serve(folder: Path, *options: str, **settings: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A server; gives what it prints first."""
+    """Start a server; yield its first line of output, and the process."""
     assert INSTALLED is not None
     (folder / "parcels.py").write_text(MODULE, encoding="utf-8")
     with Database(f"embedded:{folder / 'holdall.db'}", durability="normal") as db:
@@ -49,7 +49,7 @@ def serve(folder: Path, *options: str, **settings: str) -> Iterator[tuple[str, s
                 server.kill()
 
 
-def test_the_printed_link_signs_in_and_a_signal_ends_the_server(tmp_path: Path) -> None:
+def test_the_printed_link_signs_in_and_a_signal_stops_the_server(tmp_path: Path) -> None:
     with serve(tmp_path, "--models", "parcels") as (link, server):
         with httpx.Client(follow_redirects=True) as client:
             page = client.get(link)
@@ -57,15 +57,15 @@ def test_the_printed_link_signs_in_and_a_signal_ends_the_server(tmp_path: Path) 
             assert "Read-only" in page.text
             assert client.get(page.url.join("/")).url == page.url
             models = client.get(page.url.join("models")).text
-            assert "What is sent." in models
+            assert "A parcel to be sent." in models
             uploads = page.url.join("/attachments/direct_uploads")
             facts = {"blob": {"filename": "a", "byte_size": 1, "checksum": "x", "content_type": "text/plain"}}
             assert client.post(uploads, json=facts).status_code == 403
         server.send_signal(signal.SIGTERM)
-        _, told = server.communicate(timeout=60)
+        _, stderr = server.communicate(timeout=60)
     assert server.returncode == 0
-    assert "table holdall, read-only; Ctrl-C stops the server" in told
-    token = told.split()[-1]
+    assert "table holdall, read-only; Ctrl-C stops the server" in stderr
+    token = stderr.split()[-1]
     assert len(token) == 32
 
 
@@ -76,12 +76,12 @@ def test_the_token_comes_from_the_environment_and_is_not_printed(tmp_path: Path)
             page = client.post(link.partition("?")[0], data={"token": token})
             assert "Read-write" in page.text
         server.send_signal(signal.SIGINT)
-        _, told = server.communicate(timeout=60)
+        _, stderr = server.communicate(timeout=60)
     assert server.returncode == 0
-    assert token not in told
+    assert token not in stderr
 
 
-def test_wrong_options_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_options_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert call("serve", "--port", "99999").exit_code == 2
     assert "there is no module nowhere" in call("serve", "--models", "nowhere").stderr
@@ -90,7 +90,7 @@ def test_wrong_options_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "there is no table holdall" in call("serve").stderr
 
 
-def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error(tmp_path: Path) -> None:
     with serve(tmp_path, "--no-console") as (address, server):
         assert address.startswith("http://127.0.0.1:")
         assert httpx.get(f"{address}/console/sign-in").status_code == 404
@@ -104,7 +104,7 @@ def test_a_port_that_is_taken_is_refused(tmp_path: Path) -> None:
         server.communicate(timeout=60)
 
 
-def test_without_uvicorn_the_command_says_what_to_install(
+def test_without_uvicorn_the_error_names_the_missing_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

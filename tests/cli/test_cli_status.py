@@ -1,4 +1,4 @@
-"""What a script learns from a command that failed: its exit status, and with --json the error's code."""
+"""What a script learns about a failed command: its exit status, and with --json the error's code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdall.errors import ConfigurationError
 
 
 @pytest.fixture(autouse=True)
-def _in_a_directory_with_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _create_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert call("table", "create").exit_code == 0
 
@@ -30,7 +30,7 @@ def _in_a_directory_with_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ],
     ids=lambda part: "-".join(part[:2]) if isinstance(part, tuple) else str(part),
 )
-def test_with_json_a_failure_has_its_code_and_its_status(
+def test_with_json_an_error_has_a_code_and_an_exit_status(
     words: tuple[str, ...], status: int, code: str
 ) -> None:
     ended = call(*words)
@@ -40,13 +40,13 @@ def test_with_json_a_failure_has_its_code_and_its_status(
     assert error["message"]
 
 
-def test_without_json_a_failure_is_a_message_with_the_same_status() -> None:
+def test_without_json_an_error_is_a_message_with_the_same_status() -> None:
     ended = call("artifacts", "show", "no-such-app")
     assert ended.exit_code == ExitStatus.NOT_FOUND
     assert ended.stderr.startswith("error: ")
 
 
-def test_a_hint_names_settings_and_options_instead_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hints_name_environment_variables_instead_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"):
         monkeypatch.setenv(f"AWS_{name}", "test")
     ended = call("artifacts", "list", "--url", "dynamodb://table?region=eu-west-1")
@@ -56,7 +56,7 @@ def test_a_hint_names_settings_and_options_instead_of_arguments(monkeypatch: pyt
     )
 
 
-def test_a_message_of_several_lines_is_printed_as_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_of_several_lines_is_printed_on_several_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     for name in ("CONFIG_FILE", "SHARED_CREDENTIALS_FILE"):
@@ -66,7 +66,7 @@ def test_a_message_of_several_lines_is_printed_as_lines(monkeypatch: pytest.Monk
     assert (first, second) == ("error: no AWS region was found", "  argument region: not given")
 
 
-def test_what_was_not_confirmed_is_refused() -> None:
+def test_an_unconfirmed_deletion_has_the_status_refused() -> None:
     ended = call("table", "delete")
     assert ended.exit_code == ExitStatus.REFUSED
     assert "--yes" in ended.stderr
@@ -87,11 +87,11 @@ def test_what_was_not_confirmed_is_refused() -> None:
     ],
     ids=lambda part: type(part).__name__,
 )
-def test_an_error_has_a_status(error: errors.HoldallError, status: ExitStatus) -> None:
+def test_each_error_has_its_exit_status(error: errors.HoldallError, status: ExitStatus) -> None:
     assert exit_status(error) == status
 
 
-def test_a_transaction_that_was_given_up_has_the_status_of_its_cause() -> None:
+def test_a_failed_transaction_has_the_status_of_its_cause() -> None:
     failed = errors.TransactionFailedError("given up")
     failed.__cause__ = errors.ContentionError("changed")
     assert exit_status(failed) == ExitStatus.CONFLICT
@@ -102,7 +102,7 @@ class Sale(Model):
     number: SortKey[int]
 
 
-def test_the_hint_for_a_missing_table_can_be_followed_to_the_letter(tmp_path: Path) -> None:
+def test_the_command_in_the_hint_for_a_missing_table_works(tmp_path: Path) -> None:
     url = "embedded:elsewhere.db"
     (tmp_path / "holdall.db").unlink()
     with Database(url, manage_table=False) as db:

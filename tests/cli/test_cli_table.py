@@ -54,7 +54,7 @@ def fill_table() -> None:
 # --- create ---
 
 
-def test_create_makes_the_table_and_says_so_on_stderr() -> None:
+def test_create_creates_the_table_and_reports_it_on_stderr() -> None:
     ended = call("table", "create")
     assert ended.exit_code == 0
     assert ended.stdout == ""
@@ -62,21 +62,25 @@ def test_create_makes_the_table_and_says_so_on_stderr() -> None:
     assert exists()
 
 
-def test_creating_again_is_harmless() -> None:
+def test_creating_the_table_again_keeps_its_items() -> None:
     fill_table()
     assert call("table", "create").exit_code == 0
     with Database(URL) as db:
         assert db.table.describe().item_count == 2
 
 
-def test_create_prints_the_table_as_json_when_asked() -> None:
+def test_create_can_print_the_table_as_json() -> None:
     ended = call("table", "create", "--mode", "B", "--json")
-    made = json.loads(ended.stdout)
-    assert (made["table"], made["mode"], made["sort_key"]) == ("holdall", "B", {"name": "sk", "type": "N"})
-    assert made == json.loads(call("table", "describe", "--json").stdout)
+    created = json.loads(ended.stdout)
+    assert (created["table"], created["mode"], created["sort_key"]) == (
+        "holdall",
+        "B",
+        {"name": "sk", "type": "N"},
+    )
+    assert created == json.loads(call("table", "describe", "--json").stdout)
 
 
-def test_create_refuses_a_table_that_does_not_fit_with_one_that_does() -> None:
+def test_create_refuses_an_unsuitable_table_and_prints_a_suitable_schema() -> None:
     with Database(URL) as db:
         db.send(CreateTable(TableSchema("holdall", KeyAttribute("pk"))))
     ended = call("table", "create")
@@ -85,7 +89,7 @@ def test_create_refuses_a_table_that_does_not_fit_with_one_that_does() -> None:
     assert json.loads(ended.stderr.partition("\n{")[1].strip() + ended.stderr.partition("\n{")[2])
 
 
-def test_the_table_is_the_one_that_the_settings_name() -> None:
+def test_create_uses_the_name_and_keys_of_the_settings() -> None:
     call("--url", f"{URL}?table_name=orders&partition_key=h&sort_key=r", "table", "create")
     with Database(URL, table_name="orders") as db:
         assert [key.name for key in db.table.describe().schema.keys] == ["h", "r"]
@@ -107,7 +111,7 @@ def test_describe_shows_every_index() -> None:
     assert last == "index active_storage_index  as_index_pk (S), as_index_sk (S); holds ALL; ACTIVE"
 
 
-def test_describe_has_the_same_for_programs() -> None:
+def test_describe_can_print_json() -> None:
     fill_table()
     ended = call("table", "describe", "--json")
     assert json.loads(ended.stdout) == {
@@ -124,7 +128,7 @@ def test_describe_has_the_same_for_programs() -> None:
     }
 
 
-def test_describe_shows_a_table_that_cannot_be_used_and_says_why() -> None:
+def test_describe_shows_an_unsuitable_table_with_a_warning() -> None:
     team = IndexSchema("by_team", KeyAttribute("team", "B"), None, Projection("INCLUDE", ("name", "rank")))
     with Database(URL) as db:
         db.send(CreateTable(TableSchema("holdall", KeyAttribute("pk"), indexes=(team,))))
@@ -141,7 +145,7 @@ def test_describe_shows_a_table_that_cannot_be_used_and_says_why() -> None:
     assert data["indexes"][0]["projected"] == ["name", "rank"]
 
 
-def test_describe_changes_nothing_even_where_the_library_would() -> None:
+def test_describe_does_not_add_a_missing_index() -> None:
     with Database(URL) as db:
         db.send(CreateTable(TableSchema("holdall", KeyAttribute("pk"), KeyAttribute("sk", "N"))))
     ended = call("table", "describe")
@@ -160,7 +164,7 @@ def test_describe_changes_nothing_even_where_the_library_would() -> None:
         ("models", "inspect", "orders"),
     ],
 )
-def test_in_the_wrong_directory_no_database_is_created(folder: Path, words: tuple[str, ...]) -> None:
+def test_commands_do_not_create_a_missing_database(folder: Path, words: tuple[str, ...]) -> None:
     ended = call(*words)
     assert (ended.exit_code, ended.stdout) == (3, "")
     assert ended.stderr == (
@@ -170,13 +174,13 @@ def test_in_the_wrong_directory_no_database_is_created(folder: Path, words: tupl
     assert [*folder.iterdir()] == []
 
 
-def test_a_database_that_does_not_exist_has_nothing_to_delete(folder: Path) -> None:
+def test_deleting_the_table_of_a_missing_database_succeeds(folder: Path) -> None:
     ended = call("table", "delete")
     assert (ended.exit_code, ended.stderr) == (0, "there is no table holdall: nothing to delete\n")
     assert [*folder.iterdir()] == []
 
 
-def test_a_missing_table_is_an_error_with_a_way_out() -> None:
+def test_a_missing_table_is_an_error_with_a_hint() -> None:
     Database(URL).close()
     ended = call("table", "describe")
     assert (ended.exit_code, ended.stdout) == (3, "")
@@ -189,7 +193,7 @@ def test_a_missing_table_is_an_error_with_a_way_out() -> None:
 # --- delete ---
 
 
-def test_delete_with_yes_deletes() -> None:
+def test_with_yes_the_table_is_deleted() -> None:
     fill_table()
     ended = call("table", "delete", "--yes")
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "table holdall deleted\n")
@@ -207,26 +211,26 @@ def test_without_a_terminal_nothing_is_deleted() -> None:
     assert exists()
 
 
-def test_a_missing_table_needs_no_deleting_and_no_asking() -> None:
+def test_deleting_a_missing_table_succeeds_without_confirmation() -> None:
     ended = call("table", "delete")
     assert (ended.exit_code, ended.stderr) == (0, "there is no table holdall: nothing to delete\n")
 
 
-def at_a_terminal(folder: Path, typed: str, *command: str) -> tuple[int, str]:
-    """The deletion, or another command, as a user at a terminal sees it who types this."""
+def run_at_terminal(folder: Path, typed: str, *command: str) -> tuple[int, str]:
+    """Delete the table, or run another command, at a terminal and type this; return the status and the output."""
     return answer_prompts("table", *(command or ("delete",)), typed=typed, folder=folder, url=URL)
 
 
-def test_at_a_terminal_the_tables_name_deletes_it(folder: Path) -> None:
+def test_at_a_terminal_typing_the_name_deletes_the_table(folder: Path) -> None:
     fill_table()
-    code, seen = at_a_terminal(folder, "holdall\n")
+    code, seen = run_at_terminal(folder, "holdall\n")
     assert code == 0
     assert "This deletes table holdall and its 2 items. It cannot be undone." in seen
     assert seen.endswith("table holdall deleted\n")
     assert not exists()
 
 
-def with_an_index() -> None:
+def create_with_index() -> None:
     with Database(URL) as db:
         db.table.create()
         db.send(AddIndex("holdall", IndexSchema("spare", KeyAttribute("x"), KeyAttribute("y", "N"))))
@@ -237,37 +241,37 @@ def has_the_index() -> bool:
         return [index.name for index in db.table.describe().schema.indexes] == ["spare"]
 
 
-SHOWN = "index spare of table holdall: x (S), y (N). The items stay.\n"
+INDEX_MESSAGE = "index spare of table holdall: x (S), y (N). The items stay.\n"
 
 
-def test_an_index_is_removed_with_yes_and_a_missing_one_needs_no_asking() -> None:
-    with_an_index()
+def test_with_yes_an_index_is_removed_and_a_missing_one_needs_no_confirmation() -> None:
+    create_with_index()
     ended = call("table", "remove-index", "spare", "--dry-run")
-    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", f"This would remove {SHOWN}")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", f"This would remove {INDEX_MESSAGE}")
     ended = call("table", "remove-index", "spare")
     assert ended.exit_code == 5
     assert "error: index spare was not removed: there is no terminal to ask" in ended.stderr
     assert has_the_index()
     ended = call("table", "remove-index", "spare", "--yes")
-    assert (ended.exit_code, ended.stderr) == (0, f"This removes {SHOWN}index spare removed\n")
+    assert (ended.exit_code, ended.stderr) == (0, f"This removes {INDEX_MESSAGE}index spare removed\n")
     assert not has_the_index()
     ended = call("table", "remove-index", "spare")
     assert (ended.exit_code, ended.stderr) == (0, "table holdall has no index spare: nothing to remove\n")
 
 
 @pytest.mark.parametrize(("typed", "removes"), [("spare\n", True), ("y\n", False)], ids=["name", "y"])
-def test_at_a_terminal_the_indexs_name_removes_it(folder: Path, typed: str, removes: bool) -> None:
-    with_an_index()
-    code, seen = at_a_terminal(folder, typed, "remove-index", "spare")
-    assert SHOWN in seen
+def test_at_a_terminal_typing_the_name_removes_the_index(folder: Path, typed: str, removes: bool) -> None:
+    create_with_index()
+    code, seen = run_at_terminal(folder, typed, "remove-index", "spare")
+    assert INDEX_MESSAGE in seen
     assert code == (0 if removes else 5)
     assert has_the_index() is not removes
 
 
 @pytest.mark.parametrize("typed", ["y\n", "yes\n", "\n", "Holdall\n"])
-def test_at_a_terminal_anything_else_does_not(folder: Path, typed: str) -> None:
+def test_at_a_terminal_typing_anything_else_deletes_nothing(folder: Path, typed: str) -> None:
     fill_table()
-    code, seen = at_a_terminal(folder, typed)
+    code, seen = run_at_terminal(folder, typed)
     assert code == 5
     assert seen.endswith("error: table holdall was not deleted: you did not type the table's name\n")
     assert exists()
@@ -284,7 +288,7 @@ def test_export_prints_what_the_library_exports(folder: Path) -> None:
         )
         for form in ("terraform", "cdk"):
             assert call("table", "export", "--format", form).stdout == db.table.export(format=form)
-    assert list(folder.iterdir()) == [], "a template needs no store"
+    assert list(folder.iterdir()) == [], "exporting a template must not create a store"
 
 
 def test_policy_prints_what_the_library_exports(folder: Path) -> None:
@@ -295,10 +299,10 @@ def test_policy_prints_what_the_library_exports(folder: Path) -> None:
         assert call("table", "export", "--policy", "reads", "--policy", "scan").stdout == db.table.export(
             policy=["reads", "scan"]
         )
-    assert list(folder.iterdir()) == [], "a policy needs no store"
+    assert list(folder.iterdir()) == [], "exporting a policy must not create a store"
 
 
-def test_a_policy_for_an_unknown_feature_is_refused(folder: Path) -> None:
+def test_a_policy_for_an_unknown_feature_is_an_error(folder: Path) -> None:
     for command in (["table", "policy", "job"], ["table", "export", "--policy", "job"]):
         ended = call(*command)
         assert ended.exit_code == 2
@@ -314,7 +318,7 @@ def test_export_needs_neither_region_nor_credentials(folder: Path) -> None:
     assert json.loads(ended.stdout)["Resources"]["Table"]["Properties"]["TableName"] == "my-app"
 
 
-def test_export_of_an_existing_table_has_its_keys() -> None:
+def test_the_export_of_an_existing_table_has_its_keys() -> None:
     with Database(URL) as db:
         db.send(CreateTable(TableSchema("holdall", KeyAttribute("id", "B"))))
     exported = json.loads(call("table", "export", "--existing").stdout)
@@ -322,7 +326,7 @@ def test_export_of_an_existing_table_has_its_keys() -> None:
     assert keys == [{"AttributeName": "id", "AttributeType": "B"}]
 
 
-def test_data_and_messages_can_be_told_apart(folder: Path) -> None:
+def test_data_goes_to_stdout_and_messages_go_to_stderr(folder: Path) -> None:
     ended = start("table", "create", "--json", folder=folder, HOLDALL_URL=URL)
     assert json.loads(ended.stdout)["status"] == "ACTIVE"
     assert ended.stderr == "table holdall is ready: keys pk and sk, mode A\n"

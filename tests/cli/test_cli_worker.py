@@ -1,4 +1,4 @@
-"""``holdall worker``: run as the program it is, on a file that the test looks into."""
+"""``holdall worker``, run as a program on a database file that the test inspects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from uuid import uuid4
 
 import click
 import pytest
-from cli_rig import INSTALLED, bare_environment, call, enter, every_command, start
+from cli_rig import INSTALLED, bare_environment, call, enter, list_commands, start
 from rig.servers import ENVIRONMENT, start_server
 from rig.warm import USERS_PATH, WarmProgram
 
@@ -23,7 +23,7 @@ from holdall import Database, Key, Model
 from holdall.jobs import JobRecord
 from holdall.worker import Worker
 
-pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+pytestmark = pytest.mark.torture  # it takes long, so it should be among the first to run
 
 URL = "embedded:app.db"
 JOBS = '''
@@ -35,7 +35,7 @@ from holdall import Key, Model
 
 
 def say(*words):
-    os.write(2, (" ".join(map(str, words)) + "\\n").encode())  # in one piece: two jobs may speak at once
+    os.write(2, (" ".join(map(str, words)) + "\\n").encode())  # one write per line, because two jobs can write at once
 
 
 class Done(Model):
@@ -55,10 +55,10 @@ def call(word):
 
 @holdall.job("hold")
 def hold():
-    """Ends when another process writes to the pipe."""
+    """Return once another process has written to the pipe."""
     say("holding")
     open("pipe").close()
-    say("let go")
+    say("released")
 
 
 @holdall.job("hold-async")
@@ -79,18 +79,18 @@ def hold_apart():
 
 @holdall.job("meet")
 def meet(mode):
-    """Each end waits for the other."""
+    """Wait until another job opens the other end of the pipe."""
     open("pipe", mode).close()
 
 
-@holdall.job("whose", process=True)
-def whose(word):
+@holdall.job("report-process", process=True)
+def report_process(word):
     say("process", os.getpid(), holdall.current_job().name, word)
 
 
 @holdall.job("bad", retries=0)
 def bad():
-    raise ValueError("a secret of somebody's")
+    raise ValueError("a secret")
 
 
 @holdall.job("soon-good", retries=1, backoff=0.01)
@@ -110,17 +110,17 @@ def nightly():
     pass
 
 
-def told(event):
+def report(event):
     say("event", event.kind, event.name)
 
 
 def failing(event):
-    raise RuntimeError("a hook's own problem")
+    raise RuntimeError("the hook failed")
 '''
 
 
 class Done(Model):
-    """As the application has it."""
+    """The application's model, without its defaults."""
 
     name: Key[str]
     runs: int
@@ -128,7 +128,7 @@ class Done(Model):
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An application with its database."""
+    """An application and its database."""
     enter(tmp_path, monkeypatch)
     (tmp_path / "app.py").write_text(JOBS)
     (tmp_path / "broken.py").write_text("import app\n1 / 0\n")
@@ -154,43 +154,43 @@ def drain(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return start("worker", "app", "--drain", *words, folder=folder, HOLDALL_URL=URL)
 
 
-class Running:
-    """A worker that runs beside the test; what it says is read line by line."""
+class RunningWorker:
+    """A worker process, whose messages the test reads line by line."""
 
     def __init__(self, folder: Path, words: tuple[str, ...]) -> None:
         assert INSTALLED is not None
-        printed, printing = os.pipe()
-        heard, saying = os.pipe()
-        self.output, self._errors = open(printed), open(heard)  # noqa: SIM115, PTH123 - closed below
+        stdout_end, stdout = os.pipe()
+        stderr_end, stderr = os.pipe()
+        self.output, self._errors = open(stdout_end), open(stderr_end)  # noqa: SIM115, PTH123 - closed below
         with Path(os.devnull).open() as nothing:
             self.program = WarmProgram(
                 [INSTALLED, "worker", "app", *words],
-                streams=(nothing.fileno(), printing, saying),
+                streams=(nothing.fileno(), stdout, stderr),
                 environment={**bare_environment(folder), "HOLDALL_URL": URL},
                 folder=folder,
                 path=USERS_PATH,
                 new_session=True,
             )
-        os.close(printing)
-        os.close(saying)
-        self.said: list[str] = []
-        self._watchdog = threading.Timer(60, self.program.kill)  # so that a test fails rather than hangs
+        os.close(stdout)
+        os.close(stderr)
+        self.lines: list[str] = []
+        self._watchdog = threading.Timer(60, self.program.kill)  # a test should fail rather than hang
         self._watchdog.start()
 
     def wait_for(self, beginning: str) -> str:
-        """The next line with this beginning."""
+        """Read lines until one has this beginning; return it."""
         for line in self._errors:
-            self.said.append(line.rstrip("\n"))
+            self.lines.append(line.rstrip("\n"))
             if line.startswith(beginning):
                 return line
-        raise AssertionError(f"never said {beginning!r}: {self.said}")
+        raise AssertionError(f"no line begins with {beginning!r}: {self.lines}")
 
-    def tell(self, number: int = signal.SIGTERM) -> None:
+    def send_signal(self, number: int = signal.SIGTERM) -> None:
         self.program.send_signal(number)
 
     def end(self) -> int:
-        """How it ended."""
-        self.said += self._errors.read().splitlines()
+        """Wait for the end; return the exit status."""
+        self.lines += self._errors.read().splitlines()
         return self.program.wait(timeout=300)
 
     def close(self) -> None:
@@ -202,23 +202,23 @@ class Running:
 
 
 @pytest.fixture
-def begin(folder: Path) -> Iterator[Callable[..., Running]]:
-    """Starts workers."""
-    begun: list[Running] = []
+def start_worker(folder: Path) -> Iterator[Callable[..., RunningWorker]]:
+    """A function that starts workers; they are killed after the test."""
+    workers: list[RunningWorker] = []
 
-    def begin(*words: str) -> Running:
-        begun.append(Running(folder, words))
-        return begun[-1]
+    def start_worker(*words: str) -> RunningWorker:
+        workers.append(RunningWorker(folder, words))
+        return workers[-1]
 
-    yield begin
-    for each in begun:
+    yield start_worker
+    for each in workers:
         each.close()
 
 
 # --- drain ------------------------------------------------------------------------------------------------
 
 
-def test_a_drain_runs_what_is_due_and_ends(folder: Path) -> None:
+def test_a_drain_runs_the_jobs_that_are_due_and_ends(folder: Path) -> None:
     for word in ("one", "two"):
         enqueue("call", word)
     enqueue("call", "later", delay=3600)
@@ -232,19 +232,19 @@ def test_a_drain_runs_what_is_due_and_ends(folder: Path) -> None:
     assert [record.arguments for record in list_jobs()] == ['["later"]']
 
 
-def test_without_a_module_a_worker_runs_what_is_holdall_s_own(folder: Path) -> None:
+def test_without_a_module_a_worker_runs_only_holdalls_own_jobs(folder: Path) -> None:
     ended = start("worker", "--drain", folder=folder, HOLDALL_URL=URL)
     assert ended.returncode == 0, ended.stderr
     assert ended.stderr.splitlines()[0] == "jobs: only those of Holdall itself"
 
 
-def test_a_drain_of_nothing_is_a_success(folder: Path) -> None:
+def test_a_drain_without_jobs_succeeds(folder: Path) -> None:
     ended = drain(folder=folder)
     assert ended.returncode == 0
     assert ended.stderr.endswith("done: 0 jobs started\n")
 
 
-def test_a_drain_in_which_a_job_was_given_up_ends_with_one(folder: Path) -> None:
+def test_a_drain_in_which_a_job_died_has_the_exit_status_1(folder: Path) -> None:
     id = enqueue("bad")
     ended = drain(folder=folder)
     assert (ended.returncode, ended.stdout) == (1, "")
@@ -254,14 +254,14 @@ def test_a_drain_in_which_a_job_was_given_up_ends_with_one(folder: Path) -> None
     assert [record.state for record in list_jobs()] == ["dead"]
 
 
-def test_a_job_that_will_be_tried_again_is_no_failure_of_a_drain(folder: Path) -> None:
+def test_a_drain_whose_job_will_be_retried_succeeds(folder: Path) -> None:
     enqueue("soon-good")
     with Database(URL) as db:
         while db.jobs.list():
             assert drain(folder=folder).returncode == 0
 
 
-def test_the_metrics_are_data(folder: Path) -> None:
+def test_the_metrics_can_be_json(folder: Path) -> None:
     enqueue("note", "a")
     enqueue("bad")
     ended = drain("--json", folder=folder)
@@ -270,7 +270,7 @@ def test_the_metrics_are_data(folder: Path) -> None:
     assert (metrics["started"], metrics["succeeded"], metrics["dead"], metrics["running"]) == (2, 1, 1, 0)
 
 
-def test_the_first_queue_goes_first(folder: Path) -> None:
+def test_the_queue_named_first_is_served_first(folder: Path) -> None:
     enqueue("call", "second")
     enqueue("call", "first", queue="urgent")
     ended = drain("--queue", "urgent", "--queue", "default", "--concurrency", "1", folder=folder)
@@ -278,7 +278,7 @@ def test_the_first_queue_goes_first(folder: Path) -> None:
     assert called == ["called first 1", "called second 1"]
 
 
-def test_only_the_named_queues_are_worked_on(folder: Path) -> None:
+def test_a_worker_serves_only_the_named_queues(folder: Path) -> None:
     enqueue("elsewhere", queue="slow")
     ended = drain(folder=folder)
     assert "note: this worker does not serve queue slow; its jobs: elsewhere, nightly\n" in ended.stderr
@@ -288,7 +288,7 @@ def test_only_the_named_queues_are_worked_on(folder: Path) -> None:
     assert "note: this worker does not serve queue default; its jobs: bad," in ended.stderr
 
 
-def test_a_job_of_an_unknown_name_is_left_to_others(folder: Path) -> None:
+def test_a_job_with_an_unknown_name_is_left_to_other_workers(folder: Path) -> None:
     enqueue("from-another-program")
     ended = drain(folder=folder)
     assert ended.returncode == 0
@@ -302,22 +302,22 @@ def test_a_job_of_an_unknown_name_is_left_to_others(folder: Path) -> None:
 # --- hooks, processes, logs -------------------------------------------------------------------------------
 
 
-def test_hooks_hear_of_every_step(folder: Path) -> None:
+def test_hooks_are_called_at_every_step(folder: Path) -> None:
     enqueue("note", "a")
-    ended = drain("--hook", "app:told", "--hook", "app:failing", folder=folder)
+    ended = drain("--hook", "app:report", "--hook", "app:failing", folder=folder)
     assert ended.returncode == 0
-    heard = [line for line in ended.stderr.splitlines() if line.startswith("event")]
-    assert heard == ["event started note", "event succeeded note"]
+    events = [line for line in ended.stderr.splitlines() if line.startswith("event")]
+    assert events == ["event started note", "event succeeded note"]
     assert "a hook failed on the event started of the job note" in ended.stderr
 
 
-def test_jobs_can_run_in_processes_of_their_own(begin: Callable[..., Running]) -> None:
-    enqueue("whose", "word")
-    worker = begin("--drain", "--processes", "1")
+def test_jobs_can_run_in_child_processes(start_worker: Callable[..., RunningWorker]) -> None:
+    enqueue("report-process", "word")
+    worker = start_worker("--drain", "--processes", "1")
     _, pid, *rest = worker.wait_for("process").split()
     assert worker.end() == 0
     assert int(pid) != worker.program.pid
-    assert rest == ["whose", "word"]
+    assert rest == ["report-process", "word"]
 
 
 @pytest.mark.parametrize(
@@ -328,7 +328,7 @@ def test_jobs_can_run_in_processes_of_their_own(begin: Callable[..., Running]) -
         (("-vv",), {"dead", "succeeded", "started"}, set()),
     ],
 )
-def test_how_much_is_logged_can_be_chosen(
+def test_options_choose_how_much_is_logged(
     folder: Path, verbosity: tuple[str, ...], seen: set[str], unseen: set[str]
 ) -> None:
     enqueue("note", "a")
@@ -344,98 +344,104 @@ def test_how_much_is_logged_can_be_chosen(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_first_signal_lets_jobs_end(begin: Callable[..., Running], folder: Path, number: int) -> None:
+def test_the_first_signal_lets_running_jobs_finish(
+    start_worker: Callable[..., RunningWorker], folder: Path, number: int
+) -> None:
     enqueue("hold")
-    worker = begin("--json")
+    worker = start_worker("--json")
     worker.wait_for("holding")
-    worker.tell(number)
+    worker.send_signal(number)
     worker.wait_for(signal.Signals(number).name)
     enqueue("call", "too late")
     (folder / "pipe").write_text("")
     assert worker.end() == 0
-    assert worker.said[-1] == "done: 1 job started, 1 succeeded"
+    assert worker.lines[-1] == "done: 1 job started, 1 succeeded"
     assert json.loads(worker.output.read())["succeeded"] == 1
     assert [(record.name, record.attempts) for record in list_jobs()] == [("call", 0)]
 
 
 @pytest.mark.parametrize("job", ["hold", "hold-async", "hold-apart"])
-def test_the_second_signal_gives_jobs_back_at_once(begin: Callable[..., Running], job: str) -> None:
+def test_the_second_signal_releases_running_jobs_at_once(
+    start_worker: Callable[..., RunningWorker], job: str
+) -> None:
     enqueue(job)
-    worker = begin("--grace", "3600")
+    worker = start_worker("--grace", "3600")
     worker.wait_for("holding")
-    worker.tell()
+    worker.send_signal()
     assert "1 job may take up to 3600 s to finish" in worker.wait_for("SIGTERM")
-    worker.tell()
+    worker.send_signal()
     assert worker.end() == 1
-    assert worker.said[-1] == "done: 1 job started, 1 released"
-    assert not any("Traceback" in line for line in worker.said)
+    assert worker.lines[-1] == "done: 1 job started, 1 released"
+    assert not any("Traceback" in line for line in worker.lines)
     assert [(record.state, record.attempts) for record in list_jobs()] == [("waiting", 0)]
 
 
-def test_an_async_job_is_cancelled_before_it_is_given_back(begin: Callable[..., Running]) -> None:
+def test_an_async_job_is_cancelled_before_it_is_released(start_worker: Callable[..., RunningWorker]) -> None:
     enqueue("hold-async")
-    worker = begin("--grace", "0", "-v")
+    worker = start_worker("--grace", "0", "-v")
     worker.wait_for("holding")
-    worker.tell()
+    worker.send_signal()
     worker.end()
     places = {
         word: place
-        for place, line in enumerate(worker.said)
+        for place, line in enumerate(worker.lines)
         for word in ("cancelled", "released,")
         if word in line
     }
     assert places["cancelled"] < places["released,"]
 
 
-def test_when_the_time_is_over_jobs_are_given_back(begin: Callable[..., Running]) -> None:
+def test_after_the_grace_period_running_jobs_are_released(start_worker: Callable[..., RunningWorker]) -> None:
     enqueue("hold")
-    worker = begin("--grace", "0")
+    worker = start_worker("--grace", "0")
     worker.wait_for("holding")
-    worker.tell()
+    worker.send_signal()
     assert worker.end() == 0
-    assert worker.said[-1] == "done: 1 job started, 1 released"
+    assert worker.lines[-1] == "done: 1 job started, 1 released"
     assert [(record.state, record.attempts) for record in list_jobs()] == [("waiting", 0)]
 
 
-def test_a_signal_to_the_whole_group_lets_jobs_in_processes_end(
-    begin: Callable[..., Running], folder: Path
+def test_a_signal_to_the_process_group_lets_jobs_in_child_processes_finish(
+    start_worker: Callable[..., RunningWorker], folder: Path
 ) -> None:
-    """As a service manager sends it, which knows nothing of who is whose child."""
+    """Service managers signal the whole group, child processes included."""
     enqueue("hold-apart")
-    worker = begin()
+    worker = start_worker()
     worker.wait_for("holding")
     os.killpg(worker.program.pid, signal.SIGTERM)
     worker.wait_for("SIGTERM")
     (folder / "pipe").write_text("")
     assert worker.end() == 0
-    assert worker.said[-1] == "done: 1 job started, 1 succeeded"
+    assert worker.lines[-1] == "done: 1 job started, 1 succeeded"
 
 
-def test_an_idle_worker_ends_at_once(begin: Callable[..., Running]) -> None:
-    worker = begin()
+def test_an_idle_worker_stops_at_once(start_worker: Callable[..., RunningWorker]) -> None:
+    worker = start_worker()
     worker.wait_for("when idle")
-    worker.tell()
+    worker.send_signal()
     assert worker.end() == 0
-    assert "SIGTERM: no job is running" in worker.said
+    assert "SIGTERM: no job is running" in worker.lines
 
 
-def test_a_drain_can_be_stopped(begin: Callable[..., Running], folder: Path) -> None:
+def test_a_drain_can_be_stopped(start_worker: Callable[..., RunningWorker], folder: Path) -> None:
     for _ in range(2):
         enqueue("hold")
-    worker = begin("--drain", "--concurrency", "1")
+    worker = start_worker("--drain", "--concurrency", "1")
     worker.wait_for("holding")
-    worker.tell()
+    worker.send_signal()
     worker.wait_for("SIGTERM")
     (folder / "pipe").write_text("")
     assert worker.end() == 0
     assert [(record.state, record.attempts) for record in list_jobs()] == [("waiting", 0)]
 
 
-# --- several, and those that die --------------------------------------------------------------------------
+# --- several workers, killed workers ----------------------------------------------------------------------
 
 
-def test_two_workers_on_one_file_work_at_the_same_time(begin: Callable[..., Running]) -> None:
-    workers = [begin("--concurrency", "1", "--poll-interval", "0.05") for _ in range(2)]
+def test_two_workers_on_one_file_run_jobs_at_the_same_time(
+    start_worker: Callable[..., RunningWorker],
+) -> None:
+    workers = [start_worker("--concurrency", "1", "--poll-interval", "0.05") for _ in range(2)]
     for worker in workers:
         worker.wait_for("when idle")
     enqueue("meet", "r")
@@ -443,19 +449,19 @@ def test_two_workers_on_one_file_work_at_the_same_time(begin: Callable[..., Runn
     while list_jobs():
         assert all(worker.program.poll() is None for worker in workers)
     for worker in workers:
-        worker.tell()
+        worker.send_signal()
     assert [worker.end() for worker in workers] == [0, 0]
-    assert [worker.said[-1] for worker in workers] == ["done: 1 job started, 1 succeeded"] * 2
+    assert [worker.lines[-1] for worker in workers] == ["done: 1 job started, 1 succeeded"] * 2
 
 
-def test_two_workers_on_one_file_do_every_job_once(begin: Callable[..., Running]) -> None:
+def test_two_workers_on_one_file_run_every_job_once(start_worker: Callable[..., RunningWorker]) -> None:
     names = [f"job {number}" for number in range(120)]
     with Database(URL, durability="normal") as db:
         for first in range(0, len(names), 40):
             with db.transaction() as tx:
                 for name in names[first : first + 40]:
                     tx.enqueue("note", name)
-    workers = [begin("--drain", "--json") for _ in range(2)]
+    workers = [start_worker("--drain", "--json") for _ in range(2)]
     assert [worker.end() for worker in workers] == [0, 0]
     assert list_jobs() == []
     metrics = [json.loads(worker.output.read()) for worker in workers]
@@ -465,37 +471,37 @@ def test_two_workers_on_one_file_do_every_job_once(begin: Callable[..., Running]
     assert [each.runs if each else 0 for each in done] == [1] * len(names)
 
 
-def test_the_job_of_a_worker_that_was_killed_is_begun_again(
-    begin: Callable[..., Running], folder: Path
+def test_another_worker_reruns_the_job_of_a_killed_worker(
+    start_worker: Callable[..., RunningWorker], folder: Path
 ) -> None:
     enqueue("hold")
-    first = begin("--lease", "0.5")
+    first = start_worker("--lease", "0.5")
     first.wait_for("holding")
     first.program.kill()
     first.end()
     assert [(record.state, record.attempts) for record in list_jobs()] == [("running", 1)]
-    second = begin("--poll-interval", "0.1")
+    second = start_worker("--poll-interval", "0.1")
     second.wait_for("holding")
-    second.tell()
+    second.send_signal()
     second.wait_for("SIGTERM")
     (folder / "pipe").write_text("")
     assert second.end() == 0
-    assert second.said[-1] == "done: 1 job started, 1 succeeded"
+    assert second.lines[-1] == "done: 1 job started, 1 succeeded"
     assert list_jobs() == []
 
 
-def test_a_recurring_job_is_enqueued_for_its_time(begin: Callable[..., Running]) -> None:
-    worker = begin("--queue", "slow")
+def test_a_recurring_job_is_enqueued_for_its_time(start_worker: Callable[..., RunningWorker]) -> None:
+    worker = start_worker("--queue", "slow")
     assert "nightly (0 3 * * *)" in worker.wait_for("jobs: ")
     while not list_jobs():
         assert worker.program.poll() is None
-    worker.tell()
+    worker.send_signal()
     assert worker.end() == 0
     (record,) = list_jobs()
     assert (record.name, record.due.hour, record.due.minute, record.attempts) == ("nightly", 3, 0, 0)
 
 
-def test_it_works_over_the_wire(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_runs_on_a_dynamodb_server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, setting in ENVIRONMENT.items():
         monkeypatch.setenv(name, setting)
     url = f"dynamodb://worker-{uuid4().hex}?endpoint={start_server('ministack')}"
@@ -512,23 +518,27 @@ def test_it_works_over_the_wire(folder: Path, monkeypatch: pytest.MonkeyPatch) -
             db.table.delete()
 
 
-# --- saying what it does, and refusing --------------------------------------------------------------------
+# --- messages and errors at the start ---------------------------------------------------------------------
 
 
-def test_it_says_what_it_runs_and_what_it_costs(begin: Callable[..., Running]) -> None:
-    worker = begin("--queue", "urgent", "--queue", "default", "--poll-interval", "2", "--concurrency", "5")
+def test_a_worker_prints_its_jobs_its_queues_and_its_requests_when_idle(
+    start_worker: Callable[..., RunningWorker],
+) -> None:
+    worker = start_worker(
+        "--queue", "urgent", "--queue", "default", "--poll-interval", "2", "--concurrency", "5"
+    )
     worker.wait_for("note: this worker does not serve queue slow")
-    worker.tell()
+    worker.send_signal()
     worker.end()
-    assert worker.said[0].startswith("jobs: bad, call, elsewhere, hold, ")
-    assert worker.said[1:3] == [
+    assert worker.lines[0].startswith("jobs: bad, call, elsewhere, hold, ")
+    assert worker.lines[1:3] == [
         "queues: urgent, default; up to 5 jobs at a time",
         "when idle: at most 960 requests per minute",
     ]
 
 
-def test_the_defaults_are_the_librarys() -> None:
-    (command,) = (command for words, command in every_command() if words == "holdall worker")
+def test_the_options_have_the_same_defaults_as_the_library() -> None:
+    (command,) = (command for words, command in list_commands() if words == "holdall worker")
     known = inspect.signature(Worker).parameters
     options = {option.name: option for option in command.params if isinstance(option, click.Option)}
     shared = {name: option.default for name, option in options.items() if name in known and name != "hooks"}
@@ -557,7 +567,7 @@ def test_the_defaults_are_the_librarys() -> None:
         (("app", "--url", "sqlite:x"), "'sqlite:x' is not a database URL", "use one of: "),
     ],
 )
-def test_what_cannot_work_is_refused_at_the_start(
+def test_invalid_arguments_are_reported_at_the_start(
     folder: Path, words: tuple[str, ...], problem: str, hint: str
 ) -> None:
     ended = start("worker", *words, folder=folder, HOLDALL_URL=URL)
@@ -567,7 +577,7 @@ def test_what_cannot_work_is_refused_at_the_start(
     assert not hint or rest[0].startswith(f"hint: {hint}")
 
 
-def test_a_store_that_cannot_be_opened_is_an_error_at_the_start(folder: Path) -> None:
+def test_a_store_that_cannot_be_opened_is_reported_at_the_start(folder: Path) -> None:
     ended = start("worker", "app", "--url", "embedded:/dev/null/x.db", folder=folder)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ended.stderr.startswith("error: /dev/null/x.db cannot be opened")
@@ -583,5 +593,5 @@ def test_a_store_that_cannot_be_opened_is_an_error_at_the_start(folder: Path) ->
         ("app", "--nonsense"),
     ],
 )
-def test_a_worker_that_makes_no_sense_ends_with_two(words: tuple[str, ...]) -> None:
+def test_an_invalid_command_line_has_the_exit_status_2(words: tuple[str, ...]) -> None:
     assert call("worker", *words).exit_code == 2

@@ -1,4 +1,4 @@
-"""``holdall migrate``: what it does, what it says on which stream, and how it ends."""
+"""``holdall migrate``: what it does, its output on each stream, and its exit status."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ NUMBER = 5
 
 
 class Order(Model):
-    """As an older program knows them."""
+    """Orders as an older program declares them."""
 
     id: Key[int]
     euros: float
@@ -108,7 +108,7 @@ def fill(orders: int = 3) -> None:
 
 
 def spoil(*numbers: int) -> None:
-    """Take away what the conversion of orders needs."""
+    """Remove the attribute that the conversion of these orders needs."""
     with Database(URL) as db:
         for number in numbers:
             key = {"pk": {"S": f"Order#{number}"}, "sk": {"S": "#"}}
@@ -124,10 +124,10 @@ def count_converted() -> int:
     return sum("_v" in item for item in list_items())
 
 
-# --- doing it ---
+# --- migrating ---
 
 
-def test_items_are_brought_up_to_date_and_the_summary_is_data() -> None:
+def test_items_are_brought_up_to_date_and_the_summary_goes_to_stdout() -> None:
     fill()
     ended = call("migrate", "shop.models:Order")
     assert (ended.exit_code, ended.stderr) == (0, "")
@@ -141,7 +141,7 @@ def test_items_are_brought_up_to_date_and_the_summary_is_data() -> None:
     assert all({"euros"}.isdisjoint(item) and "gsi1_pk" in item for item in orders.values())
 
 
-def test_running_it_again_is_harmless() -> None:
+def test_a_second_run_changes_nothing() -> None:
     fill()
     call("migrate", "shop.models:Order")
     before = list_items()
@@ -150,7 +150,7 @@ def test_running_it_again_is_harmless() -> None:
     assert list_items() == before
 
 
-def test_several_models_are_done_one_after_the_other() -> None:
+def test_several_models_are_migrated_one_after_the_other() -> None:
     fill()
     ended = call("migrate", "shop.models:Own", "shop.models:Order", "shop.models:Own")
     assert ended.stdout == (
@@ -159,7 +159,7 @@ def test_several_models_are_done_one_after_the_other() -> None:
     assert list_items("Own") == [{"_id": {"N": "1"}, "kilos": {"N": "7"}}]
 
 
-def test_a_module_stands_for_its_models_each_with_those_that_derive_from_it() -> None:
+def test_a_module_names_its_models_each_including_its_subclasses() -> None:
     fill()
     ended = call("migrate", "shop.models")
     assert ended.stdout.splitlines() == [
@@ -179,13 +179,13 @@ def test_a_dry_run_changes_nothing() -> None:
     assert list_items() == before
 
 
-def test_in_segments_and_at_a_rate_the_same_is_done() -> None:
+def test_segments_and_a_rate_do_not_change_the_result() -> None:
     fill()
     ended = call("migrate", "shop.models:Order", "--segments", "4", "--rate", "100000")
     assert (ended.exit_code, count_converted()) == (0, 3)
 
 
-def test_the_database_is_the_one_that_is_named() -> None:
+def test_a_url_names_the_database() -> None:
     fill()
     ended = call("migrate", "--url", f"{URL}?table_name=other", "shop.models:Order")
     assert ended.exit_code == 2
@@ -196,7 +196,7 @@ def test_the_database_is_the_one_that_is_named() -> None:
 # --- items that cannot be brought up to date ---
 
 
-def test_items_that_fail_are_told_and_the_others_are_done() -> None:
+def test_failed_items_are_reported_and_the_others_are_migrated() -> None:
     fill()
     spoil(1)
     ended = call("migrate", "shop.models:Order", "shop.models:Own")
@@ -221,17 +221,17 @@ def test_only_the_first_problems_are_listed() -> None:
     assert lines[20:22] == ["… and 4 more", "error: 24 items could not be brought up to date"]
 
 
-# --- for programs ---
+# --- JSON ---
 
 
-def test_the_same_for_programs() -> None:
+def test_the_report_can_be_json() -> None:
     fill()
     spoil(1)
     ended = call("migrate", "shop.models:Order", "shop.models:Own", "--json")
-    told = json.loads(ended.stdout)
-    problem = told["models"][0]["problems"].pop()
+    report = json.loads(ended.stdout)
+    problem = report["models"][0]["problems"].pop()
     assert "Order#1" in problem
-    assert told == {
+    assert report == {
         "dry_run": False,
         "models": [
             {
@@ -259,7 +259,7 @@ def test_the_same_for_programs() -> None:
 # --- progress ---
 
 
-def test_without_a_terminal_there_is_a_line_now_and_then(folder: Path) -> None:
+def test_without_a_terminal_progress_is_printed_as_lines(folder: Path) -> None:
     fill(orders=1100)
     ended = start("migrate", "shop.models:Order", "--dry-run", folder=folder, HOLDALL_URL=URL)
     assert ended.returncode == 0
@@ -268,7 +268,7 @@ def test_without_a_terminal_there_is_a_line_now_and_then(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("model", "last"), [("Order", "5/5"), ("Own", "1")])
-def test_on_a_terminal_there_is_a_bar_which_is_full_in_the_end(folder: Path, model: str, last: str) -> None:
+def test_at_a_terminal_progress_is_a_bar_that_is_full_at_the_end(folder: Path, model: str, last: str) -> None:
     fill()
     assert INSTALLED is not None
     ours, theirs = pty.openpty()
@@ -291,10 +291,10 @@ def test_on_a_terminal_there_is_a_bar_which_is_full_in_the_end(folder: Path, mod
     assert last in re.split(r"[\r\n]+", seen.strip())[-1]
 
 
-# --- being stopped ---
+# --- interruption ---
 
 
-def test_a_run_that_is_stopped_says_that_it_can_be_taken_up_and_is() -> None:
+def test_an_interrupted_run_can_be_continued_and_says_so() -> None:
     fill()
     from importlib import import_module
 
@@ -309,7 +309,7 @@ def test_a_run_that_is_stopped_says_that_it_can_be_taken_up_and_is() -> None:
     assert (ended.exit_code, count_converted()) == (0, 3)
 
 
-def test_a_dry_run_that_is_stopped_has_nothing_to_be_taken_up() -> None:
+def test_an_interrupted_dry_run_does_not_offer_to_continue() -> None:
     fill()
     from importlib import import_module
 
@@ -320,13 +320,13 @@ def test_a_dry_run_that_is_stopped_has_nothing_to_be_taken_up() -> None:
     assert "stopped" not in ended.stderr
 
 
-def test_a_run_can_be_begun_anew() -> None:
+def test_a_run_can_start_from_the_beginning() -> None:
     fill()
     ended = call("migrate", "shop.models:Order", "--restart")
     assert (ended.exit_code, count_converted()) == (0, 3)
 
 
-# --- what makes no sense ---
+# --- invalid command lines ---
 
 
 @pytest.mark.parametrize(
@@ -342,20 +342,20 @@ def test_a_run_can_be_begun_anew() -> None:
         ("shop/models.py", "'shop/models.py' is not a module name"),
     ],
 )
-def test_a_name_that_is_no_models_is_told(name: str, problem: str) -> None:
+def test_an_invalid_name_of_a_model_is_an_error(name: str, problem: str) -> None:
     fill()
     ended = call("migrate", "shop.models:Order", name)
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.startswith(f"error: {problem}")
     assert "\nhint: " in ended.stderr
-    assert count_converted() == 0, "nothing is begun"
+    assert count_converted() == 0, "nothing must be migrated"
 
 
 @pytest.mark.parametrize(
     "options",
     [(), ("shop.models:Order", "--segments", "0"), ("shop.models:Order", "--rate", "0"), ("x:Y", "--fast")],
 )
-def test_a_command_line_that_makes_no_sense_ends_with_two(options: tuple[str, ...]) -> None:
+def test_an_invalid_command_line_has_the_exit_status_2(options: tuple[str, ...]) -> None:
     ended = call("migrate", *options)
     assert (ended.exit_code, ended.stdout) == (2, "")
     assert "Error: " in ended.stderr

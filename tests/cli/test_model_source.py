@@ -1,4 +1,4 @@
-"""The source of a model: it reads every item of its sample, whatever the attributes are called and contain."""
+"""The generated source of a model: it reads every item of its sample, whatever its attributes and their names."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_model_reads_every_item_of_its_sample(data: st.DataObject) -> None:
         ([], "Any"),
     ],
 )
-def test_the_type_is_as_narrow_as_the_values_show(values: list[Any], annotation: str) -> None:
+def test_the_type_is_as_narrow_as_the_values_allow(values: list[Any], annotation: str) -> None:
     assert infer_type(map(encode, values)) == (annotation, False)
 
 
@@ -162,13 +162,13 @@ def test_the_type_is_as_narrow_as_the_values_show(values: list[Any], annotation:
         ("x", [], None),
     ],
 )
-def test_a_stored_form_is_proposed_if_all_values_show_it(name: str, values: list[Any], guess: Any) -> None:
+def test_a_stored_form_is_proposed_if_all_values_have_it(name: str, values: list[Any], guess: Any) -> None:
     assert guess_form(name, [encode(value) for value in values], is_key=False, is_expiry=False) == guess
     as_key = None if guess and guess[1] in ("iso", "json", "number") else guess
     assert guess_form(name, [encode(value) for value in values], is_key=True, is_expiry=False) == as_key
 
 
-def test_the_attribute_of_expiry_has_seconds() -> None:
+def test_the_expiry_attribute_is_stored_in_seconds() -> None:
     for values in ([], [1767355200]):
         found = guess_form("x", [encode(value) for value in values], is_key=False, is_expiry=True)
         assert found == ("datetime", "epoch")
@@ -188,7 +188,7 @@ def test_a_null_makes_a_type_optional() -> None:
         ("none", "TableNone"),
     ],
 )
-def test_the_models_name_follows_from_the_tables(table: str, name: str) -> None:
+def test_the_model_is_named_after_the_table(table: str, name: str) -> None:
     assert name_class(table) == name
     assert is_class_name(name)
 

@@ -1,4 +1,4 @@
-"""Single-table designs: models with templates, which read every sampled item and write the same keys."""
+"""Single-table designs: the generated models have templates, read every sampled item and write the same keys."""
 
 from __future__ import annotations
 
@@ -61,11 +61,11 @@ def load(source: str) -> dict[str, Any]:
     return names
 
 
-def test_each_kind_of_items_has_a_model_with_its_template() -> None:
+def test_each_kind_of_item_has_a_model_with_its_template() -> None:
     assert write_source(sample(SHOP), "App") == CASE.read_text(encoding="utf-8")
 
 
-def test_the_models_read_and_write_the_items_as_they_are() -> None:
+def test_the_models_read_the_items_and_write_the_same_keys() -> None:
     models = load(CASE.read_text(encoding="utf-8"))
     order, customer = models["Order"], models["Customer"]
     with Database("memory:") as db:
@@ -83,7 +83,7 @@ def test_the_models_read_and_write_the_items_as_they_are() -> None:
         assert changed["GSI1PK"] == {"S": "STATUS#paid"}
 
 
-def in_order(item: Item) -> str:
+def sort_key(item: Item) -> str:
     return f"{item['pk']} {item['sk']}"
 
 
@@ -96,7 +96,9 @@ NUMBERS = st.integers(0, 99)
     st.sampled_from("#|:/"),
     st.sampled_from(TYPE_ATTRIBUTES[2:]),
 )
-def test_what_is_written_is_what_was_there(pairs: list[tuple[str, int]], separator: str, kind: str) -> None:
+def test_writing_the_items_again_restores_the_same_items(
+    pairs: list[tuple[str, int]], separator: str, kind: str
+) -> None:
     def text(*parts: object) -> str:
         return separator.join(map(str, parts))
 
@@ -126,7 +128,7 @@ def test_what_is_written_is_what_was_there(pairs: list[tuple[str, int]], separat
         for item in found:
             db.put(type(item)(**item.to_dict()))
         after = db.send(Scan("app")).items
-        assert sorted(after, key=in_order) == sorted(before, key=in_order)
+        assert sorted(after, key=sort_key) == sorted(before, key=sort_key)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_what_is_written_is_what_was_there(pairs: list[tuple[str, int]], separat
         "braces",
     ],
 )
-def test_what_is_not_obvious_stays_plain(change: Any) -> None:
+def test_a_design_without_a_clear_pattern_stays_plain(change: Any) -> None:
     given = sample([change(item) for item in SHOP])
     assert find_designs(given.schema, given.items) == []
     assert 'layout="plain"' in write_source(given, "App")
@@ -230,7 +232,7 @@ def test_local_indexes_are_explained() -> None:
         assert [each.id for each in found] == [2, 1]
 
 
-def test_keys_that_are_numbers_are_fields_and_any_index_has_its_name() -> None:
+def test_numeric_keys_are_fields_and_indexes_with_other_names_are_explained() -> None:
     index = IndexSchema("by-unit", KeyAttribute("unit_key"), KeyAttribute("value", "N"))
     schema = TableSchema("app", KeyAttribute("PK"), KeyAttribute("SK", "N"), (index,))
     items = [
