@@ -1,6 +1,6 @@
-"""Runs blocks of a page that are written for another Python library, in an environment that has it.
+"""Run blocks of a page that are written for another Python library, in an environment that has it.
 
-A line is a request, ``{"run": source}`` or ``{"reset": true}``; the answer is a line, too: ``{"printed": text}`` or
+Each line is a request, ``{"run": source}`` or ``{"reset": true}``; so is each answer, ``{"printed": text}`` or
 ``{"error": message}``. Blocks share a namespace until it is reset.
 """
 
@@ -17,15 +17,15 @@ import traceback
 def main():
     names = {"__name__": "page"}
     for line in sys.stdin:
-        asked = json.loads(line)
-        if "reset" in asked:
+        request = json.loads(line)
+        if "reset" in request:
             names = {"__name__": "page"}
         output = io.StringIO()
         try:
             with contextlib.redirect_stdout(output):
-                exec(compile(asked.get("run", ""), "page", "exec"), names)
+                exec(compile(request.get("run", ""), "page", "exec"), names)
             answer = {"printed": output.getvalue()}
-        except Exception:  # noqa: BLE001 - whatever it is, the test should see it
+        except Exception:  # noqa: BLE001 - the test reports any error
             answer = {"error": traceback.format_exc()}
         print(json.dumps(answer), flush=True)
 

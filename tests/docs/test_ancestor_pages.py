@@ -1,4 +1,4 @@
-"""The pages that say what is tested where: they answer every known problem, and every test that they name exists."""
+"""Pages about known problems of older libraries: each problem has an answer, and each test that they name exists."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROBLEMS = [
     (ARTIFACTS, 47, ("",), ()),
     (ATTACHMENTS, 32, ("**lifted**", "**kept**", "with media"), ("**kept**", "with media")),
 ]
-"""The pages with a table of problems: how many there are, the answers to them, and those that no test need show."""
+"""Pages with a table of problems: how many rows, the possible answers, and the answers that need no test."""
 
 
 @cache
@@ -46,6 +46,6 @@ def test_every_known_problem_has_a_row_with_an_answer_and_a_test(
     rows = re.findall(r"^\| (\d+) \|(.+)\|$", read_page(page), re.MULTILINE)
     assert [int(number) for number, _ in rows] == list(range(1, count + 1))
     for number, row in rows:
-        assert any(answer in row for answer in answers), f"row {number} gives no answer"
-        shown = "`test_" in row or any(answer in row for answer in untested)
-        assert shown, f"row {number} names no test"
+        assert any(answer in row for answer in answers), f"row {number} has no answer"
+        is_covered = "`test_" in row or any(answer in row for answer in untested)
+        assert is_covered, f"row {number} names no test"

@@ -1,4 +1,4 @@
-"""Every Python block of the docs, executed.
+"""Every Python block of the docs is executed.
 
 The blocks of a page run in order, in one namespace, in an empty working directory; ``await`` works at the top
 level. A ``text`` block directly below a Python block is what that block prints.
@@ -22,7 +22,7 @@ import pytest
 from rig.servers import ENVIRONMENT, start_server
 
 PEER_LANGUAGES = {"PynamoDB": "python", "dyntastic": "python", "boto3": "python", "ElectroDB": "js"}
-"""Libraries whose code some pages show beside ours; ``test_docs_peers`` runs it."""
+"""Libraries whose code some pages show beside Holdall's; ``test_docs_peers`` runs it."""
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
@@ -40,7 +40,7 @@ class Block:
     directly_below: bool
 
 
-def blocks_of(page: Path) -> list[Block]:
+def list_blocks(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     found: list[Block] = []
     end = 0
@@ -52,21 +52,21 @@ def blocks_of(page: Path) -> list[Block]:
     return found
 
 
-def python_pages() -> list[Path]:
-    """The README's blocks are scripts; ``test_readme`` runs them."""
+def list_python_pages() -> list[Path]:
+    """Pages with Python blocks, without the README, whose blocks are scripts that ``test_readme`` runs."""
     pages = (page for page in PAGES if page.name != "README.md")
-    return [page for page in pages if any(block.info == "python" for block in blocks_of(page))]
+    return [page for page in pages if any(block.info == "python" for block in list_blocks(page))]
 
 
-def on_dynamodb(page: Path) -> bool:
-    """Whether its code talks to DynamoDB: then a server on loopback stands in for the region's endpoint."""
-    return any(block.info == "python" and '("dynamodb://' in block.body for block in blocks_of(page))
+def uses_dynamodb(page: Path) -> bool:
+    """Whether its code talks to DynamoDB; if so, a local server stands in for the region's endpoint."""
+    return any(block.info == "python" and '("dynamodb://' in block.body for block in list_blocks(page))
 
 
 @contextmanager
 def forget_django(page: Path) -> Iterator[None]:
-    """Let a page configure Django, which other tests in this process may have configured."""
-    if not any("settings.configure(" in block.body for block in blocks_of(page)):
+    """Let a page configure Django although other tests in this process have configured it already."""
+    if not any("settings.configure(" in block.body for block in list_blocks(page)):
         yield
         return
     from django.conf import empty, settings
@@ -82,28 +82,28 @@ def forget_django(page: Path) -> Iterator[None]:
         state.update(before)
 
 
-def name_of(page: Path) -> str:
+def name_page(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_a_page_has_only_fences_that_are_known(page: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=name_page)
+def test_a_page_has_only_known_kinds_of_fences(page: Path) -> None:
     unknown = {
-        f"line {block.line - 1}: {block.info!r}" for block in blocks_of(page) if block.info not in FENCES
+        f"line {block.line - 1}: {block.info!r}" for block in list_blocks(page) if block.info not in FENCES
     }
-    assert not unknown, "a Python block is fenced as python and nothing more, and is run"
+    assert not unknown, "fence a Python block as python and nothing more, so that it is run"
 
 
-@pytest.mark.parametrize("page", python_pages(), ids=name_of)
+@pytest.mark.parametrize("page", list_python_pages(), ids=name_page)
 def test_the_code_of_a_page_runs_and_prints_what_it_shows(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in ("shop", "page"):  # other tests import modules of these names from directories that are gone
+    for name in ("shop", "page"):  # other tests imported such modules
         monkeypatch.delitem(sys.modules, name, raising=False)
     for name in ("HOLDALL_URL", "HOLDALL_DURABILITY"):
         monkeypatch.delenv(name, raising=False)
-    if on_dynamodb(page):
+    if uses_dynamodb(page):
         monkeypatch.setenv("AWS_ENDPOINT_URL_DYNAMODB", start_server("ministack"))
         for name, setting in ENVIRONMENT.items():
             monkeypatch.setenv(name, setting)
@@ -112,11 +112,11 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(
     printed = ""
     was_python = False
     with forget_django(page), asyncio.Runner() as runner:
-        for block in blocks_of(page):
+        for block in list_blocks(page):
             if block.info == "python":
                 printed = run_block(block, page, module, runner)
             elif block.info == "text" and block.directly_below and was_python:
-                assert printed == block.body, f"{name_of(page)}, line {block.line}: prints something else"
+                assert printed == block.body, f"{name_page(page)}, line {block.line}: prints something else"
             was_python = block.info == "python"
 
 
@@ -135,7 +135,7 @@ def run_block(block: Block, page: Path, module: types.ModuleType, runner: asynci
 def test_the_runner_sees_a_failing_block(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("Text.\n\n```python\nvalue = 1\n```\n\n```python\nassert value == 2\n```\n")
-    first, second = blocks_of(page)
+    first, second = list_blocks(page)
     module = types.ModuleType("page")
     with asyncio.Runner() as runner:
         run_block(first, page, module, runner)
@@ -147,4 +147,4 @@ def test_the_runner_sees_a_failing_block(tmp_path: Path) -> None:
 def test_an_output_block_belongs_to_the_code_directly_above_it(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(1)\n```\n\n```text\n1\n```\n\nWords.\n\n```text\n2\n```\n")
-    assert [block.directly_below for block in blocks_of(page)] == [False, True, False]
+    assert [block.directly_below for block in list_blocks(page)] == [False, True, False]

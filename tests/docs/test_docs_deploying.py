@@ -1,4 +1,4 @@
-"""The permissions of each feature: it sends nothing that its policy does not allow, and the guide lists the same."""
+"""The permissions of each feature: it sends only what its policy allows, and the guide lists the same actions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "deploying.md"
 ROWS = dict(re.findall(r"^\| `(\w+)` \| .+? \| (.+?) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE))
 SOURCE = Path(holdall.__file__).parent
 
-OF_REQUESTS = {
+ACTIONS_OF_REQUESTS = {
     "GetItem": "GetItem",
     "TransactGet": "GetItem",
     "BatchGet": "BatchGetItem",
@@ -56,7 +56,7 @@ OF_REQUESTS = {
     "SetTtl": "UpdateTimeToLive",
 }
 TAGGING = {"GetObjectTagging", "PutObjectTagging"}
-OF_OBJECT_REQUESTS: dict[str, set[str]] = {
+ACTIONS_OF_OBJECT_REQUESTS: dict[str, set[str]] = {
     "DescribeService": set(),
     "HeadObject": {"GetObject"},
     "GetObject": {"GetObject"},
@@ -79,8 +79,8 @@ OF_OBJECT_REQUESTS: dict[str, set[str]] = {
 }
 
 
-class Gate:
-    """A backend or a file service in memory that notes the actions that its requests need."""
+class ActionRecorder:
+    """Wraps a backend or a file service, and records the actions that its requests need."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -89,7 +89,11 @@ class Gate:
     def note(self, request: Any) -> Any:
         parts = request.actions if isinstance(request, TransactWrite) else [request]
         for name in (type(part).__name__ for part in parts):
-            self.needed |= OF_OBJECT_REQUESTS[name] if name in OF_OBJECT_REQUESTS else {OF_REQUESTS[name]}
+            self.needed |= (
+                ACTIONS_OF_OBJECT_REQUESTS[name]
+                if name in ACTIONS_OF_OBJECT_REQUESTS
+                else {ACTIONS_OF_REQUESTS[name]}
+            )
         if getattr(request, "tags", None):
             self.needed.add("PutObjectTagging")
         return request
@@ -256,10 +260,10 @@ FEATURES: dict[PolicyFeature, Callable[[Database], Any]] = {
 
 
 @pytest.fixture
-def gates() -> Iterator[tuple[Gate, Gate, Database]]:
+def recorders() -> Iterator[tuple[ActionRecorder, ActionRecorder, Database]]:
     table, files = (
-        Gate(EmbeddedBackend(None)),
-        Gate(MemoryService(secret=[SECRET], base_url="https://files.example")),
+        ActionRecorder(EmbeddedBackend(None)),
+        ActionRecorder(MemoryService(secret=[SECRET], base_url="https://files.example")),
     )
     with Database(backend=table, files=files, secret=SECRET) as db:
         db.table.create(models=[Parcel, Shelf, Visit])
@@ -270,9 +274,9 @@ def gates() -> Iterator[tuple[Gate, Gate, Database]]:
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_a_feature_needs_no_more_than_its_policy_allows(
-    feature: PolicyFeature, gates: tuple[Gate, Gate, Database]
+    feature: PolicyFeature, recorders: tuple[ActionRecorder, ActionRecorder, Database]
 ) -> None:
-    table, files, db = gates
+    table, files, db = recorders
     if feature == "models":
         db.run(clear)
     if feature == "doctor":
@@ -287,7 +291,7 @@ def test_a_feature_needs_no_more_than_its_policy_allows(
     assert table.needed | files.needed
 
 
-def test_every_feature_is_tried() -> None:
+def test_every_feature_is_tested() -> None:
     assert FEATURES.keys() == TABLE_ACTIONS.keys() == {*get_args(PolicyFeature)}
     assert {feature.name for feature in features.FEATURES} <= FEATURES.keys()
 
@@ -310,10 +314,10 @@ MODULES: dict[str, tuple[PolicyFeature, ...]] = {
     "maintenance": ("copy",),
     "maintenance/doctor": ("doctor",),
 }
-"""The features of each room or module that sends requests; the longest path counts."""
+"""The features of each room or module that sends requests; the longest path applies."""
 
 TRIALS = "maintenance/doctor/trial.py"
-"""The module whose requests try the actions of all features; it is not one of them."""
+"""The module that tries out the actions of all features, so no single policy covers it."""
 
 
 HELPERS = {
@@ -322,11 +326,11 @@ HELPERS = {
     "fetch": {"GetItem", "BatchGet"},
     "fetch_all": {"GetItem", "BatchGet"},
 }
-"""Functions for records, and the requests that they send."""
+"""Functions that read or write records, and the requests that they send."""
 
 
-def requests_of(module: Path) -> set[str]:
-    """The classes of the requests that a module makes, itself or by the functions for records."""
+def find_requests(module: Path) -> set[str]:
+    """The classes of the requests that a module makes, directly or through `HELPERS`."""
     found = set()
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):
@@ -334,19 +338,19 @@ def requests_of(module: Path) -> set[str]:
             found.add(func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", ""))
         elif isinstance(node, ast.ImportFrom) and node.module == "holdall.tables.record":
             found |= {name for each in node.names for name in HELPERS.get(each.name, ())}
-    return found & {*OF_REQUESTS, *OF_OBJECT_REQUESTS}
+    return found & {*ACTIONS_OF_REQUESTS, *ACTIONS_OF_OBJECT_REQUESTS}
 
 
 def test_the_actions_of_all_requests_are_known() -> None:
     found = [*vars(requests).values(), *vars(objects).values()]
     kinds = [each for each in found if isinstance(each, type) and issubclass(each, Request)]
     named = {each.__name__ for each in kinds if not each.__subclasses__()}
-    whole = {"TransactWrite", "DeleteTable"}  # needs the actions of its parts; belongs to no feature
-    assert named - whole == {*OF_REQUESTS, *OF_OBJECT_REQUESTS} - {"Check", "ConditionCheck"}
+    whole = {"TransactWrite", "DeleteTable"}  # needs only the actions of its parts; no feature sends it
+    assert named - whole == {*ACTIONS_OF_REQUESTS, *ACTIONS_OF_OBJECT_REQUESTS} - {"Check", "ConditionCheck"}
 
 
 @pytest.mark.parametrize("home", MODULES)
-def test_no_module_makes_a_request_that_the_policies_of_its_features_do_not_allow(home: str) -> None:
+def test_a_module_makes_only_requests_that_the_policies_of_its_features_allow(home: str) -> None:
     allowed = {action for each in MODULES[home] for action in TABLE_ACTIONS[each]}
     allowed |= {action for each in MODULES[home] for action in OBJECT_ACTIONS.get(each, ())}
     found = 0
@@ -355,10 +359,10 @@ def test_no_module_makes_a_request_that_the_policies_of_its_features_do_not_allo
         homes = [each for each in MODULES if path == each or path.startswith(f"{each}/")]
         if path == TRIALS or not homes or max(homes, key=len) != home:
             continue
-        names = requests_of(module)
+        names = find_requests(module)
         found += bool(names)
-        needed = {OF_REQUESTS[name] for name in names & OF_REQUESTS.keys()}
-        needed |= {action for name in names for action in OF_OBJECT_REQUESTS.get(name, ())}
+        needed = {ACTIONS_OF_REQUESTS[name] for name in names & ACTIONS_OF_REQUESTS.keys()}
+        needed |= {action for name in names for action in ACTIONS_OF_OBJECT_REQUESTS.get(name, ())}
         assert needed <= allowed, f"{path} needs more than its policies allow"
     assert found
 
@@ -374,7 +378,7 @@ def test_the_page_lists_what_the_policies_allow(feature: PolicyFeature) -> None:
     assert list_actions(ROWS[feature]) == {*TABLE_ACTIONS[feature]}
 
 
-def test_the_exported_policy_allows_what_all_features_need_but_creates_nothing() -> None:
+def test_the_exported_policy_allows_all_actions_except_creating_tables() -> None:
     creating = {"CreateTable", "UpdateTable", "UpdateTimeToLive"}
     every = {action for actions in TABLE_ACTIONS.values() for action in actions} - creating
     assert {action.removeprefix("dynamodb:") for action in ACTIONS} == every

@@ -1,4 +1,4 @@
-"""The examples are programs that run."""
+"""The examples run without errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from rig.warm import USERS_PATH, run_warm
 
-pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+pytestmark = pytest.mark.torture  # it takes long, so it should be among the first to run
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
@@ -30,7 +30,7 @@ def test_there_are_examples() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
-def test_an_example_runs_and_says_something(example: Path, tmp_path: Path) -> None:
+def test_an_example_runs_and_prints_something(example: Path, tmp_path: Path) -> None:
     ended = run_program(str(example), folder=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout
@@ -57,7 +57,9 @@ def make_event(name: str, **changes: Any) -> dict[str, Any]:
     return event | changes
 
 
-def test_the_lambda_handler_answers_a_recorded_event_and_again_the_same(lambda_handler: ModuleType) -> None:
+def test_the_lambda_handler_answers_a_repeated_event_with_the_same_response(
+    lambda_handler: ModuleType,
+) -> None:
     first = lambda_handler.handler(make_event("place-order"), None)
     assert first["statusCode"] == 201
     assert json.loads(first["body"]) == {"customer": "ada", "number": 1, "product": "tea", "quantity": 2}
@@ -77,7 +79,7 @@ def test_the_lambda_handler_answers_a_recorded_event_and_again_the_same(lambda_h
     ],
     ids=["too-many", "unknown-product", "invalid", "base64", "missing"],
 )
-def test_the_lambda_handler_answers_what_it_refuses(
+def test_the_lambda_handler_answers_each_event_with_its_status(
     lambda_handler: ModuleType, name: str, changes: dict[str, Any], status: int
 ) -> None:
     reply = lambda_handler.handler(make_event(name, **changes), None)

@@ -1,4 +1,4 @@
-"""The pages hold together: links resolve, every error is explained, the README says how to begin."""
+"""The pages are consistent: links resolve, every error is explained, the README says how to begin."""
 
 from __future__ import annotations
 
@@ -20,42 +20,44 @@ _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#{1,6} +(.+?) *$", re.MULTILINE)
 
 
-def prose(page: Path) -> str:
+def read_prose(page: Path) -> str:
     return _CODE.sub("", page.read_text(encoding="utf-8"))
 
 
-def anchors(page: Path) -> set[str]:
+def find_anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, as Markdown readers make them."""
     seen: Counter[str] = Counter()
     found = set()
-    for heading in _HEADING.findall(prose(page)):
+    for heading in _HEADING.findall(read_prose(page)):
         slug = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         found.add(f"{slug}-{seen[slug]}" if seen[slug] else slug)
         seen[slug] += 1
     return found
 
 
-def error_classes() -> list[type[errors.HoldallError]]:
+def list_error_classes() -> list[type[errors.HoldallError]]:
     named = (getattr(errors, name) for name in errors.__all__)
     return [found for found in named if issubclass(found, Exception)]
 
 
-def links(page: Path) -> list[tuple[Path, str]]:
+def find_links(page: Path) -> list[tuple[Path, str]]:
     """The files and anchors to which a page links, inside this repository."""
-    found = (link.partition("#") for link in _LINK.findall(prose(page)) if not re.match(r"[a-z]+:", link))
+    found = (
+        link.partition("#") for link in _LINK.findall(read_prose(page)) if not re.match(r"[a-z]+:", link)
+    )
     return [((page.parent / file).resolve() if file else page, anchor) for file, _, anchor in found]
 
 
 def list_linked_files(page: Path) -> list[Path]:
-    return [file for file, _ in links(page)]
+    return [file for file, _ in find_links(page)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_relative_link_leads_somewhere(page: Path) -> None:
     broken = [
         (str(file), anchor)
-        for file, anchor in links(page)
-        if not file.exists() or (anchor and anchor not in anchors(file))
+        for file, anchor in find_links(page)
+        if not file.exists() or (anchor and anchor not in find_anchors(file))
     ]
     assert not broken
 
@@ -75,13 +77,13 @@ def test_every_page_can_be_reached_from_the_index() -> None:
     assert [str(page.relative_to(ROOT)) for page in DOCS if page not in reached] == []
 
 
-def test_every_error_code_has_its_section_and_no_section_is_orphaned() -> None:
-    sections = re.findall(r"^## (.+)$", prose(ROOT / "docs" / "errors.md"), re.MULTILINE)
-    codes = [found.code for found in error_classes()]
+def test_every_error_code_has_exactly_one_section() -> None:
+    sections = re.findall(r"^## (.+)$", read_prose(ROOT / "docs" / "errors.md"), re.MULTILINE)
+    codes = [found.code for found in list_error_classes()]
     assert sorted(sections) == sorted(codes)
 
 
-@pytest.mark.parametrize("error", error_classes(), ids=lambda found: found.__name__)
+@pytest.mark.parametrize("error", list_error_classes(), ids=lambda found: found.__name__)
 def test_the_section_of_an_error_names_its_class_and_whether_a_retry_can_help(
     error: type[errors.HoldallError],
 ) -> None:
@@ -91,7 +93,7 @@ def test_the_section_of_an_error_names_its_class_and_whether_a_retry_can_help(
     assert ("**Retryable.**" in section) == bool(error.retryable)
 
 
-def test_decisions_have_numbers_of_their_own_and_a_date() -> None:
+def test_decisions_are_numbered_and_dated() -> None:
     decisions = sorted(ROOT.glob("docs/decisions/*.md"))
     assert [int(page.name[:4]) for page in decisions] == [*range(1, len(decisions) + 1)]
     for page in decisions:
@@ -107,24 +109,24 @@ def test_the_readme_says_how_to_begin() -> None:
 
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "Makefile"])
-def test_pages_name_the_oldest_python_that_the_package_takes(page: str) -> None:
+def test_pages_name_the_oldest_supported_python(page: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     named = re.findall(r"Python (\d\.\d+)", (ROOT / page).read_text(encoding="utf-8"))
     assert {f">={version}" for version in named} == {project["requires-python"]}
 
 
-def test_contributors_are_told_of_every_command() -> None:
-    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+def test_contributing_lists_every_make_command() -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     rules = {*re.findall(r"^([a-z]+):", makefile, re.MULTILINE)}
-    assert {*re.findall(r"^\| `make (\w+)`", told, re.MULTILINE)} == rules - {"clean"}
-    assert {*re.findall(r"`make ([a-z]+)", told)} <= rules
+    assert {*re.findall(r"^\| `make (\w+)`", contributing, re.MULTILINE)} == rules - {"clean"}
+    assert {*re.findall(r"`make ([a-z]+)", contributing)} <= rules
 
 
 @pytest.mark.parametrize(
     "picture", sorted(ROOT.glob("docs/pictures/*.svg")), ids=lambda picture: picture.stem
 )
-def test_a_drawing_has_a_title_and_a_description_a_dark_form_and_a_page_that_shows_it(picture: Path) -> None:
+def test_a_drawing_has_a_title_a_description_dark_colours_and_a_page_that_shows_it(picture: Path) -> None:
     drawn = picture.read_text(encoding="utf-8")
     assert re.search(r"<title.*>.+</title>\n<desc.*>.+</desc>", drawn)
     assert "prefers-color-scheme: dark" in drawn

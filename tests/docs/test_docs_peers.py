@@ -1,4 +1,4 @@
-"""Pages that show the code of another library beside ours: both run, and both do the same to the same table."""
+"""Pages that show another library's code beside Holdall's: both run, and both do the same to a table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from rig.electrodb import electrodb
 from rig.peers import peers_interpreter
 from rig.servers import ENVIRONMENT, sign_in, start_server
-from test_docs_blocks import PEER_LANGUAGES, ROOT, Block, blocks_of, run_block
+from test_docs_blocks import PEER_LANGUAGES, ROOT, Block, list_blocks, run_block
 
 from holdall import Database
 from holdall.core import Scan
@@ -30,12 +30,12 @@ GUIDES = ROOT / "docs" / "guides"
 TABLES = ("orders", "accounts", "shop")
 
 Run = Callable[[str], str]
-"""Runs the source of a block and returns what it printed."""
+"""A function that runs the source of a block and returns its output."""
 
 
 @pytest.fixture(scope="module")
-def of_python() -> Iterator[Run]:
-    """Runs blocks in the environment of the Python libraries; an empty source forgets what earlier ones defined."""
+def run_python() -> Iterator[Run]:
+    """A function that runs blocks in the environment of the Python libraries; an empty source resets the namespace."""
     settings = {
         **ENVIRONMENT,
         "PATH": os.environ["PATH"],
@@ -66,14 +66,14 @@ def of_python() -> Iterator[Run]:
     process.communicate()
 
 
-def of_javascript(source: str) -> str:
+def run_javascript(source: str) -> str:
     program = electrodb()
     program(source)
     return program.printed
 
 
-class Ours:
-    """The page's own blocks, in one namespace."""
+class HoldallBlocks:
+    """Runs the page's Holdall blocks, in one namespace."""
 
     def __init__(self, page: Path, prefix: str) -> None:
         self._page = page
@@ -95,13 +95,13 @@ class Ours:
 
 
 def rename(source: str, prefix: str) -> str:
-    """The source with tables of its own: other tests use the same server."""
+    """Add a prefix to the names of tables, because other tests use the same server."""
     for table in TABLES:
         source = source.replace(f'"{table}"', f'"{prefix}{table}"')
     return source
 
 
-def contents(db: Database, prefix: str) -> dict[str, list[Any]]:
+def read_tables(db: Database, prefix: str) -> dict[str, list[Any]]:
     """Everything in the page's tables, whatever their prefix; sets in a fixed order."""
     found: dict[str, list[Any]] = {table: [] for table in TABLES}
     for table in TABLES:
@@ -117,18 +117,18 @@ def _order(attribute: Any) -> Any:
     return {kind: sorted(value) if kind in ("SS", "NS", "BS") else value}
 
 
-def peer_pages() -> list[tuple[Path, str]]:
+def list_peer_pages() -> list[tuple[Path, str]]:
     names = {f'{language} title="{name}"': name for name, language in PEER_LANGUAGES.items()}
     found = {
-        (page, names[b.info]) for page in GUIDES.glob("*.md") for b in blocks_of(page) if b.info in names
+        (page, names[b.info]) for page in GUIDES.glob("*.md") for b in list_blocks(page) if b.info in names
     }
     return sorted(found)
 
 
-def play(page: Path, theirs: Run, ours: Callable[[Block], str], after_pair: Callable[[], None]) -> None:
+def run_page(page: Path, theirs: Run, ours: Callable[[Block], str], after_pair: Callable[[], None]) -> None:
     """Run all blocks in the order of the page, and compare what they print."""
     printed, last = "", ""
-    for block in blocks_of(page):
+    for block in list_blocks(page):
         if "title=" in block.info:
             printed, last = theirs(block.body), "theirs"
         elif block.info == "python":
@@ -139,58 +139,58 @@ def play(page: Path, theirs: Run, ours: Callable[[Block], str], after_pair: Call
             assert printed == block.body, f"{page.name}, line {block.line}: prints something else"
 
 
-@pytest.fixture(params=peer_pages(), ids=lambda pair: pair[0].stem)
-def page_and_peer(request: pytest.FixtureRequest, of_python: Run) -> Iterator[tuple[Path, Run]]:
+@pytest.fixture(params=list_peer_pages(), ids=lambda pair: pair[0].stem)
+def page_and_peer(request: pytest.FixtureRequest, run_python: Run) -> Iterator[tuple[Path, Run]]:
     page, name = request.param
     if PEER_LANGUAGES[name] == "js":
-        yield page, of_javascript
+        yield page, run_javascript
     else:
-        yield page, of_python
-        of_python("")
+        yield page, run_python
+        run_python("")
 
 
-def region(table: str) -> str:
+def make_url(table: str) -> str:
     return f"dynamodb://{table}?endpoint={start_server('ministack')}&region={ENVIRONMENT['AWS_REGION']}"
 
 
-def test_both_programs_leave_the_same_items(
+def test_both_programs_store_the_same_items(
     page_and_peer: tuple[Path, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, theirs = page_and_peer
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HOLDALL_URL", raising=False)
     prefix = f"docs-{uuid4().hex[:8]}-"
-    ours = Ours(page, "")
+    ours = HoldallBlocks(page, "")
     monkeypatch.setitem(sys.modules, "page", ours.module)
     compared = []
-    with Database(region("unused"), credentials=sign_in) as other:
+    with Database(make_url("unused"), credentials=sign_in) as other:
 
         def compare() -> None:
-            compared.append(contents(other, prefix))
-            assert contents(ours.db, "") == compared[-1]
+            compared.append(read_tables(other, prefix))
+            assert read_tables(ours.db, "") == compared[-1]
 
-        play(page, lambda source: theirs(rename(source, prefix)), ours, compare)
+        run_page(page, lambda source: theirs(rename(source, prefix)), ours, compare)
     ours.close()
     assert len(compared) > 5
     assert any(compared[-1].values())
 
 
-def test_both_programs_use_one_table(
+def test_both_programs_can_share_one_table(
     page_and_peer: tuple[Path, Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page, theirs = page_and_peer
     monkeypatch.chdir(tmp_path)
     prefix = f"docs-{uuid4().hex[:8]}-"
-    settings = {"HOLDALL_URL": region(f"{prefix}own"), "HOLDALL_MANAGE_TABLE": "true"}
+    settings = {"HOLDALL_URL": make_url(f"{prefix}own"), "HOLDALL_MANAGE_TABLE": "true"}
     for name, value in {**ENVIRONMENT, **settings}.items():
         monkeypatch.setenv(name, value)
-    ours = Ours(page, prefix)
+    ours = HoldallBlocks(page, prefix)
     monkeypatch.setitem(sys.modules, "page", ours.module)
-    play(page, lambda source: theirs(rename(source, prefix)), ours, lambda: None)
+    run_page(page, lambda source: theirs(rename(source, prefix)), ours, lambda: None)
     ours.close()
 
 
-# --- what the guides say of the other libraries ---------------------------------------------------------------
+# --- claims of the guides about other libraries ---------------------------------------------------------------
 
 CREATE = """
 import boto3
@@ -229,7 +229,7 @@ order = Order.get("ada")
 order.save()
 assert get() == {"customer": "ada", "total": 1}
 """,
-    "dyntastic's save does, too, and its update ignores a failed condition": """
+    "dyntastic's save does so too, and its update ignores a failed condition": """
 from dyntastic import A, Dyntastic
 
 class Order(Dyntastic):
@@ -266,6 +266,6 @@ for value in (1.5, set()):
 
 
 @pytest.mark.parametrize("claim", CLAIMS)
-def test_what_the_guides_say_of_the_other_libraries_is_so(claim: str, of_python: Run) -> None:
-    of_python("")
-    of_python(rename(CREATE + CLAIMS[claim], f"docs-{uuid4().hex[:8]}-"))
+def test_a_claim_about_another_library_is_true(claim: str, run_python: Run) -> None:
+    run_python("")
+    run_python(rename(CREATE + CLAIMS[claim], f"docs-{uuid4().hex[:8]}-"))

@@ -1,4 +1,4 @@
-"""The reference is written from the source, and everything public has words of its own."""
+"""The reference is generated from the source, and every public name has a docstring."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_public_classes_document_their_methods(name: str) -> None:
                     assert inspect.getdoc(function), f"{name}.{public}.{method} has no docstring"
 
 
-def test_the_docstring_of_the_package_is_the_list_of_public_modules() -> None:
+def test_the_docstring_of_the_package_lists_all_public_modules() -> None:
     assert set(SCRIPT.PUBLIC) == {"holdall", *re.findall(r"`(holdall\.[\w.]+)`", str(holdall.__doc__))}
     assert len(SCRIPT.PUBLIC) == len(set(SCRIPT.PUBLIC))
     for name in SCRIPT.PUBLIC:
@@ -75,49 +75,49 @@ def test_the_docstring_of_the_package_is_the_list_of_public_modules() -> None:
     assert "(reference/index.md)" in index
 
 
-def entry(name: str, module: str) -> str:
-    """What a page says about a name."""
+def read_entry(name: str, module: str) -> str:
+    """The section of a page about a name."""
     page: str = SCRIPT.page(importlib.import_module(module))
     return page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
 
 
 def test_a_class_shows_what_it_inherits_from_bases_without_an_entry() -> None:
     for name in ("Transaction", "AsyncTransaction"):
-        shown = entry(name, "holdall")
+        shown = read_entry(name, "holdall")
         for member in ("get()", "get_one()", "query()", "scan()", "create()", "enqueue()", "changes()"):
             assert f"### {name}.{member}\n" in shown
     for name in ("Database", "AsyncDatabase"):
         for member in ("get()", "query()", "run()", "transaction()", "transactional()", "migrate()", "files"):
-            assert f"### {name}.{member}\n" in entry(name, "holdall")
+            assert f"### {name}.{member}\n" in read_entry(name, "holdall")
 
 
-def test_what_a_class_inherits_from_one_with_an_entry_is_a_link() -> None:
-    shown = entry("ScopedTransaction", "holdall.scope")
+def test_a_member_inherited_from_a_class_with_an_entry_is_a_link() -> None:
+    shown = read_entry("ScopedTransaction", "holdall.scope")
     assert "### ScopedTransaction.get()" not in shown
     assert "[`get()`](holdall.md#asynctransactionget)" in shown
 
 
 def test_overloads_and_settings_are_shown_with_their_types() -> None:
-    shown = entry("Transaction", "holdall").partition("### Transaction.get()")[2].partition("###")[0]
+    shown = read_entry("Transaction", "holdall").partition("### Transaction.get()")[2].partition("###")[0]
     assert shown.count("def get(") == 5
     assert "create_if_missing: Literal[True] | Mapping[str, Any]" in shown
-    assert "    secret: str | Sequence[str] | None = ...,\n" in entry("Database", "holdall")
-    assert 'Durability = Literal["full", "normal"]' in entry("Database", "holdall")
+    assert "    secret: str | Sequence[str] | None = ...,\n" in read_entry("Database", "holdall")
+    assert 'Durability = Literal["full", "normal"]' in read_entry("Database", "holdall")
 
 
-def test_a_method_that_is_bound_from_a_flow_has_the_signature_of_the_flow() -> None:
-    assert "\nasync def counts(*, queue: str | None = None) -> dict[str, JobCounts]\n" in entry(
+def test_a_method_bound_from_a_flow_has_the_signature_of_the_flow() -> None:
+    assert "\nasync def counts(*, queue: str | None = None) -> dict[str, JobCounts]\n" in read_entry(
         "AsyncJobs", "holdall.jobs"
     )
-    assert "\ndef counts(*, queue: str | None = None) -> dict[str, JobCounts]\n" in entry(
+    assert "\ndef counts(*, queue: str | None = None) -> dict[str, JobCounts]\n" in read_entry(
         "Jobs", "holdall.jobs"
     )
 
 
-def test_fields_are_shown_with_their_types_and_words() -> None:
-    assert "\n    next: str | None\n" in entry("RowPage", "holdall.transactions")
-    assert "\n    error: BaseException | None = None\n" in entry("JobEvent", "holdall.worker")
-    assert "### Enqueued.queue\n\n```text\nqueue: str\n```\n\nThe queue" in entry(
+def test_fields_are_shown_with_their_types_and_docstrings() -> None:
+    assert "\n    next: str | None\n" in read_entry("RowPage", "holdall.transactions")
+    assert "\n    error: BaseException | None = None\n" in read_entry("JobEvent", "holdall.worker")
+    assert "### Enqueued.queue\n\n```text\nqueue: str\n```\n\nThe queue" in read_entry(
         "Enqueued", "holdall.transactions"
     )
 
@@ -127,34 +127,34 @@ ELSEWHERE |= {"PathLike", "Starlette", "URLPattern", "UnionType", "WSGIApplicati
 VARIABLES = {"M_co", "Ts"}
 UNEXPLAINED = {"CommitPlan", "Context", "Dice", "Enqueueable", "HasMany", "HasOne", "Joining", "ModelSchema"}
 UNEXPLAINED |= {"NeedsTable", "Owner", "Service", "Settings", "Store", "Term", "Turn"}
-"""Types that signatures name and no page explains: users get them, or pass them on, and need not know what they are."""
+"""Types that signatures name but no page explains: users only pass them on and need not know what they are."""
 
 
-def test_a_type_in_a_signature_is_explained() -> None:
+def test_every_type_in_a_signature_is_explained() -> None:
     public = {name for module in SCRIPT.PUBLIC for name in importlib.import_module(module).__all__}
     known = public | set(dir(builtins)) | set(dir(typing)) | set(dir(collections.abc)) | ELSEWHERE | VARIABLES
-    strange = set()
+    unknown = set()
     for module in SCRIPT.PUBLIC:
         page = SCRIPT.page(importlib.import_module(module))
         for head in re.findall(r"^##[^\n]*\n\n```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
-            strange |= {*SCRIPT.type_names(head)} - known - {*re.findall(r"^(\w+) = ", head, re.MULTILINE)}
-    assert strange == UNEXPLAINED
+            unknown |= {*SCRIPT.type_names(head)} - known - {*re.findall(r"^(\w+) = ", head, re.MULTILINE)}
+    assert unknown == UNEXPLAINED
 
 
-def test_members_that_only_the_library_calls_are_not_shown() -> None:
+def test_internal_members_are_not_shown() -> None:
     for page in SCRIPT.pages().values():
         for member in ("Accept.check_count", "Archive.adopt", "OneAttached.take", "Blob.of", "Field.peek"):
             assert f"### {member}" not in page
-    assert "Context" not in entry("Transaction", "holdall")
+    assert "Context" not in read_entry("Transaction", "holdall")
 
 
-def test_the_pages_of_the_reference_are_those_of_public_modules_and_of_the_commands() -> None:
-    there = {path.name for path in (ROOT / "docs" / "reference").iterdir()}
-    assert there == {*SCRIPT.PAGES.values(), SCRIPT.COMMANDS, SCRIPT.INDEX}
+def test_the_reference_has_pages_only_for_public_modules_and_the_commands() -> None:
+    found = {path.name for path in (ROOT / "docs" / "reference").iterdir()}
+    assert found == {*SCRIPT.PAGES.values(), SCRIPT.COMMANDS, SCRIPT.INDEX}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_what_a_page_or_an_example_imports_is_public(page: Path) -> None:
+def test_pages_and_examples_import_only_public_names(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     codes = (
         [text]
@@ -164,11 +164,11 @@ def test_what_a_page_or_an_example_imports_is_public(page: Path) -> None:
     for node in (node for code in codes for node in ast.walk(ast.parse(code))):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("holdall"):
             for name in (alias.name for alias in node.names):
-                inside = f"{node.module}.{name}" in SCRIPT.PUBLIC
-                promised = (
+                is_module = f"{node.module}.{name}" in SCRIPT.PUBLIC
+                is_exported = (
                     node.module in SCRIPT.PUBLIC and name in importlib.import_module(node.module).__all__
                 )
-                assert inside or promised or name == "*", f"{node.module}.{name}"
+                assert is_module or is_exported or name == "*", f"{node.module}.{name}"
         elif isinstance(node, ast.Import):
             ours = {alias.name for alias in node.names if alias.name.partition(".")[0] == "holdall"}
             assert ours <= set(SCRIPT.PUBLIC)
@@ -182,7 +182,7 @@ def test_what_a_page_or_an_example_imports_is_public(page: Path) -> None:
         assert private == set(), "hint: name what a public module exports"
 
 
-def test_the_check_sees_a_stale_page(
+def test_the_check_reports_a_stale_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(SCRIPT, "FOLDER", tmp_path)

@@ -1,4 +1,4 @@
-"""The tests that the guide to testing shows are tests, and pass."""
+"""The tests that the testing guide shows pass."""
 
 from __future__ import annotations
 

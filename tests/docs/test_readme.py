@@ -1,4 +1,4 @@
-"""The README is short, and each of its blocks is a script that can be run again where it was run before."""
+"""The README is short, and each of its blocks is a script that can run twice in the same directory."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-def test_it_has_at_most_150_lines() -> None:
+def test_the_readme_has_at_most_150_lines() -> None:
     assert len(README.splitlines()) <= 150
 
 
-def test_every_block_is_a_script_that_prints_what_its_comments_say_also_a_second_time(tmp_path: Path) -> None:
+def test_every_block_prints_what_its_comments_say_also_in_a_second_run(tmp_path: Path) -> None:
     environment = {name: text for name, text in os.environ.items() if not name.startswith("HOLDALL_")}
     for _ in range(2):
         for number, block in enumerate(BLOCKS):
@@ -31,7 +31,7 @@ def test_every_block_is_a_script_that_prints_what_its_comments_say_also_a_second
             assert result.stdout.splitlines() == re.findall(r"^ *print\(.*\) +# (.+)$", block, re.MULTILINE)
 
 
-def test_the_lines_it_counts_are_those_of_the_programs() -> None:
+def test_the_readme_states_the_true_line_counts_of_the_programs() -> None:
     counted = re.search(r"takes \[(\d+) lines, not (\d+) \(dyntastic\) or (\d+) \(PynamoDB\)\]", README)
     assert counted is not None
     assert [int(number) for number in counted.groups()] == [

@@ -1,4 +1,4 @@
-"""The site: MkDocs builds it without a warning, every page is in its navigation, and it asks no other host."""
+"""The site: MkDocs builds it without warnings, its search knows every page, and no page contacts another host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 pytestmark = pytest.mark.torture
 
 ROOT = Path(__file__).resolve().parents[2]
-# What a browser fetches by itself; where a link leads is the reader's choice.
+# What a browser fetches without being asked; ordinary links may lead to other hosts.
 _FETCHED = re.compile(
     r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"?([^\s\">]+)|<link\b[^>]*\bhref=\"?([^\s\">]+)"
 )
@@ -25,7 +25,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr  # a broken link or anchor, a page that nothing lists
+    assert result.returncode == 0, (
+        result.stderr
+    )  # MkDocs reports broken links and anchors, and unlisted pages
     return folder
 
 
@@ -47,7 +49,7 @@ def test_the_navigation_is_short_until_a_reader_opens_a_group(site: Path) -> Non
     assert closed == ["Reference", "Decisions"]
 
 
-def test_no_page_asks_another_host(site: Path) -> None:
+def test_no_page_contacts_another_host(site: Path) -> None:
     for page in site.rglob("*.html"):
         fetched = (script or link for script, link in _FETCHED.findall(page.read_text(encoding="utf-8")))
         assert [url for url in fetched if re.match(r"(\w+:)?//", url)] == [], page.name

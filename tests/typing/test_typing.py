@@ -1,9 +1,10 @@
-"""What type checkers make of the API: mypy (strict, with our plugin) and pyright find errors and types in ``cases/``.
+"""What mypy (strict, with Holdall's plugin) and pyright find in ``cases/``: errors, and the types of expressions.
 
-A case's comment at the end of a line says what is to be found there: ``# E`` an error, ``# E: text`` one whose message
-has the text in it, ``# R: type`` what ``reveal_type`` reveals. ``# E[mypy]`` is only for mypy. Nothing else may be
-found. Where pyright reports an overload of a generated stub, which is deprecated, the text is mypy's alone.
-The cases' first line keeps them out of the project's own run of mypy, and is taken off here.
+A comment at the end of a line states what the checkers must find there: ``# E`` an error, ``# E: text`` an error whose
+message contains the text, ``# R: type`` the type that ``reveal_type`` reveals. ``# E[mypy]`` is only for mypy. They
+must find nothing else. If pyright reports a deprecated overload of a generated stub instead, only mypy's message must
+contain the text.
+The first line of each case excludes it from the project's own run of mypy; the test removes that line.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from holdall.artifacts.version.delivery import download
 from holdall.cli.models.stub import write_stubs
 from holdall.models import find_models
 
-pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+pytestmark = pytest.mark.torture  # it takes long, so it should be among the first to run
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = sorted(Path(__file__).with_name("cases").glob("*.py"))
@@ -42,7 +43,7 @@ SHOWN = re.findall(
     (ROOT / "docs" / "guides" / "models.md").read_text(encoding="utf-8"),
     re.MULTILINE,
 )
-"""The calls that the guide shows, with what mypy reports."""
+"""The calls in the guide, with the errors that mypy reports for them."""
 
 _MARK = re.compile(r"# (?P<kind>[ER])(?:\[(?P<only>mypy|pyright)\])?(?:: (?P<text>.*))?$")
 _MYPY = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+): (?P<kind>error|note): (?P<text>.*)$")
@@ -53,7 +54,7 @@ _REVEALED = {
 
 
 class Found(NamedTuple):
-    """What a checker said of one line: the messages of errors, and the revealed types."""
+    """What a checker reported for one line: the messages of errors, and the revealed types."""
 
     errors: list[str]
     types: list[str]
@@ -129,9 +130,11 @@ def mypy(cases: Path) -> Findings:
     assert ended.returncode in (0, 1), ended.stdout + ended.stderr
     findings = make_empty()
     for line in ended.stdout.splitlines():
-        said = _MYPY.match(line)
-        assert said is not None, line
-        add(findings, "mypy", (said["file"], int(said["line"])), said["kind"] == "error", said["text"])
+        report = _MYPY.match(line)
+        assert report is not None, line
+        add(
+            findings, "mypy", (report["file"], int(report["line"])), report["kind"] == "error", report["text"]
+        )
     return findings
 
 
@@ -151,14 +154,14 @@ def pyright(cases: Path) -> Findings:
     )
     assert ended.returncode in (0, 1), ended.stdout + ended.stderr
     findings = make_empty()
-    for said in json.loads(ended.stdout)["generalDiagnostics"]:
-        place = Path(said["file"]).name, said["range"]["start"]["line"] + 1
-        add(findings, "pyright", place, said["severity"] == "error", said["message"])
+    for report in json.loads(ended.stdout)["generalDiagnostics"]:
+        place = Path(report["file"]).name, report["range"]["start"]["line"] + 1
+        add(findings, "pyright", place, report["severity"] == "error", report["message"])
     return findings
 
 
-def differences(case: Path, checker: str, findings: Findings) -> list[str]:
-    """Where a checker did not say what the case's comments expect, and only that."""
+def find_differences(case: Path, checker: str, findings: Findings) -> list[str]:
+    """The lines for which a checker's report differs from the case's comment."""
     wrong = []
     for number, line in enumerate(case.read_text(encoding="utf-8").splitlines(), start=1):
         found = findings[case.name][number]
@@ -166,7 +169,7 @@ def differences(case: Path, checker: str, findings: Findings) -> list[str]:
         expected = mark is not None and mark["only"] in (None, checker)
         is_error = expected and mark is not None and mark["kind"] == "E"
         text = (mark["text"] or "") if mark is not None else ""
-        fits = any(text in said or "is deprecated" in said for said in found.errors)
+        fits = any(text in error or "is deprecated" in error for error in found.errors)
         if bool(found.errors) != is_error or (is_error and not fits):
             wrong.append(f"line {number}: {line.strip()}\n    found: {found.errors or 'no error'}")
         types = [text] if expected and not is_error else []
@@ -177,17 +180,17 @@ def differences(case: Path, checker: str, findings: Findings) -> list[str]:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_mypy_finds_what_the_case_says_and_nothing_else(case: Path, mypy: Findings) -> None:
-    wrong = differences(case, "mypy", mypy)
+    wrong = find_differences(case, "mypy", mypy)
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
 def test_pyright_finds_what_the_case_says_and_nothing_else(case: Path, pyright: Findings) -> None:
-    wrong = differences(case, "pyright", pyright)
+    wrong = find_differences(case, "pyright", pyright)
     assert not wrong, "\n".join(wrong)
 
 
-def errors_in_documented_models(findings: Findings) -> list[str]:
+def list_errors_in_documented_models(findings: Findings) -> list[str]:
     return [
         f"{name}, line {line}: {error}"
         for name in DOCUMENTED
@@ -198,7 +201,7 @@ def errors_in_documented_models(findings: Findings) -> list[str]:
 
 def test_mypy_accepts_every_model_of_the_docs(mypy: Findings) -> None:
     assert len(DOCUMENTED) > 50
-    assert not errors_in_documented_models(mypy)
+    assert not list_errors_in_documented_models(mypy)
 
 
 def test_mypy_reports_what_the_guide_shows(mypy: Findings) -> None:
@@ -210,7 +213,7 @@ def test_mypy_reports_what_the_guide_shows(mypy: Findings) -> None:
 
 
 def test_pyright_accepts_every_model_of_the_docs(pyright: Findings) -> None:
-    assert not errors_in_documented_models(pyright)
+    assert not list_errors_in_documented_models(pyright)
 
 
 def test_there_are_cases_with_errors_and_with_types() -> None:
@@ -220,19 +223,19 @@ def test_there_are_cases_with_errors_and_with_types() -> None:
     assert kinds.count("R") > 30
 
 
-def test_a_difference_is_noticed(tmp_path: Path) -> None:
+def test_differences_are_found(tmp_path: Path) -> None:
     case = tmp_path / "case.py"
     case.write_text("x = 1  # E: wrong\ny = 2\nreveal_type(y)  # R: int\n", encoding="utf-8")
     findings = make_empty()
-    assert [text.splitlines()[0] for text in differences(case, "mypy", findings)] == [
+    assert [text.splitlines()[0] for text in find_differences(case, "mypy", findings)] == [
         "line 1: x = 1  # E: wrong",
         "line 3: reveal_type(y)  # R: int",
     ]
     add(findings, "mypy", ("case.py", 1), True, "that is wrong")
     add(findings, "mypy", ("case.py", 3), False, 'Revealed type is "builtins.int"')
-    assert differences(case, "mypy", findings) == []
+    assert find_differences(case, "mypy", findings) == []
     add(findings, "mypy", ("case.py", 2), True, "also wrong")
-    assert len(differences(case, "mypy", findings)) == 1
+    assert len(find_differences(case, "mypy", findings)) == 1
 
 
 def test_overloads_have_the_parameters_of_their_flow() -> None:
@@ -245,5 +248,5 @@ def test_overloads_have_the_parameters_of_their_flow() -> None:
         assert [*named, *overload.DownloadOptions.__annotations__] == ["self", *flow]
 
 
-def test_the_package_says_that_it_is_typed() -> None:
+def test_the_package_is_marked_as_typed() -> None:
     assert files("holdall").joinpath("py.typed").is_file()

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What type checkers know of the archive: declarations, ``db.archive``. E: an error, R: a revealed type."""
+"""What type checkers know about the archive: declarations, ``db.archive``. E: an error, R: a revealed type."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What type checkers know of artifacts: a download's result depends on its target. E: an error, R: a revealed type."""
+"""What type checkers know about downloads: the target decides the type. E: an error, R: a revealed type."""
 
 from __future__ import annotations
 

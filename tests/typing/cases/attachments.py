@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What type checkers know of attachments: declarations, proxies, ``db.blobs``. E: an error, R: a revealed type."""
+"""What type checkers know about attachments: declarations, proxies, ``db.blobs``. E: an error, R: a revealed type."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def use_async(db: AsyncDatabase, blob: Blob) -> None:
 
 
 @on("attached", "purged")
-def hear(event: AttachmentEvent) -> None:
+def handle(event: AttachmentEvent) -> None:
     reveal_type(event.record_id)  # R: str | None
 
 

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What type checkers know of copies, dumps and loads. E: an error, R: a revealed type."""
+"""What type checkers know about copies, dumps and loads. E: an error, R: a revealed type."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Models in a module of their own, so that mypy's plugin also reads them from mypy's cache."""
+"""Models in a separate module, so that mypy's plugin also reads them from mypy's cache."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def make_option() -> Any:
 
 
 class Opaque(Model, indexes=make_indexes()):
-    """The source shows neither its indexes nor whether its sort key has a default."""
+    """A type checker cannot see its indexes, nor whether its sort key has a default."""
 
     id: Key[int]
     kind: SortKey[str] = make_option()

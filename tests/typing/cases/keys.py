@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What mypy finds with the plugin ``holdall.mypy``, and pyright with stubs of ``holdall models stubs``."""
+"""What mypy finds with the plugin ``holdall.mypy``, and pyright with stubs from ``holdall models stubs``."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What type checkers know of models. The comments say what they must find: E an error, R a revealed type."""
+"""What type checkers know about models. Comments state what they must find: E, an error; R, a revealed type."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def takes_any(key: ModelKey[Model]) -> None: ...
 def takes_orders(key: ModelKey[Order]) -> None: ...
 
 
-def keys_follow_their_models(order: Order, gift: Gift, user: User) -> None:
+def keys_have_the_type_of_their_model(order: Order, gift: Gift, user: User) -> None:
     takes_any(order.key)
     takes_orders(order.key)
     takes_orders(gift.key)
@@ -185,7 +185,7 @@ class Session(Model, table="sessions", layout="plain"):
     version: int = field(default=0, version=True)
 
 
-def forms_of_others_keep_the_types(session: Session, now: datetime) -> None:
+def keep_types_of_stored_forms(session: Session, now: datetime) -> None:
     reveal_type(session.at)  # R: datetime
     reveal_type(session.version)  # R: int
     Session(user="ada", at=now, seen=now)

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""What type checkers know of updates without a read. E: an error, R: a revealed type."""
+"""What type checkers know about updates without a read. E: an error, R: a revealed type."""
 
 from __future__ import annotations
 
