@@ -1,4 +1,4 @@
-"""A feature is declared in one place, and everything that it declares exists."""
+"""Each feature is declared in one place, and everything that it declares exists."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_feature_has_a_room_and_a_shell_on_each_database(feature: Feature) -> 
     with Database("memory:") as db:
         assert type(getattr(db, name)) is load(feature.shells[0])
         assert type(getattr(db.aio, name)) is load(feature.shells[1])
-    for database in (Database, AsyncDatabase):  # by hand, so that type checkers know what they are
+    for database in (Database, AsyncDatabase):  # written out, so that type checkers know their types
         assert (
             getattr(database, name).fget.__annotations__["return"]
             in load(feature.shells[database is AsyncDatabase]).__name__
@@ -58,7 +58,7 @@ def test_the_settings_of_features_are_arguments_of_a_database() -> None:
     assert all(callable(load(feature.parser)) for feature in FEATURES if feature.parser)
 
 
-def test_every_hook_that_a_room_calls_is_declared_and_no_other() -> None:
+def test_the_declared_hooks_are_those_that_rooms_call() -> None:
     calls = {name for text in TEXTS.values() for name in re.findall(r"\.hook\((\w*)", text)}
     pattern = re.compile(r'^(\w+): Hook\[\w+\] = Hook\("(\w+)"\)', re.MULTILINE)
     named = dict(pair for text in TEXTS.values() for pair in pattern.findall(text))
@@ -75,18 +75,18 @@ def test_the_function_behind_a_hook_has_the_type_that_its_caller_declares() -> N
     assert find_hook(FIND_FETCH) is fetches
 
 
-def test_every_job_of_our_own_is_declared_for_workers() -> None:
+def test_every_job_of_holdall_itself_is_declared_for_workers() -> None:
     ours = {name for text in TEXTS.values() for name in re.findall(r'^@job\("([\w.-]+)"', text, re.MULTILINE)}
     declare_jobs()
     assert ours
     assert {job.name for job in declared_jobs().values() if job.place.startswith("holdall.")} == ours
 
 
-def test_every_command_is_of_a_feature_or_of_the_program_itself() -> None:
-    brought = {load(place) for feature in FEATURES for place in feature.commands}
-    assert all(isinstance(command, click.Command) for command in brought)
-    assert set(program.commands.values()) > brought
-    assert {command.name for command in set(program.commands.values()) - brought} == {
+def test_every_command_belongs_to_a_feature_or_to_the_program_itself() -> None:
+    declared = {load(place) for feature in FEATURES for place in feature.commands}
+    assert all(isinstance(command, click.Command) for command in declared)
+    assert set(program.commands.values()) > declared
+    assert {command.name for command in set(program.commands.values()) - declared} == {
         *("backup", "completion", "copy", "doctor", "dump", "items", "load", "migrate", "models"),
         *("restore", "serve", "table"),
     }

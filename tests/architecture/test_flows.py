@@ -1,4 +1,4 @@
-"""Flows are plain coroutines: a paged read is a cursor, and only the shells that a program iterates are generators."""
+"""Flows are plain coroutines: a paged read is a cursor, and only shells that programs iterate over are generators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHELLS = {
 
 
 def _list_own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """Yield what belongs to a function itself, without the functions inside it."""
+    """Yield the nodes of a function, without those of functions inside it."""
     for node in ast.iter_child_nodes(function):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             yield node
@@ -36,7 +36,7 @@ def has_async_generator(source: str) -> bool:
     )
 
 
-def test_an_async_generator_is_recognised() -> None:
+def test_async_generators_are_recognized() -> None:
     assert has_async_generator("async def pages():\n    for page in found:\n        yield page")
     assert not has_async_generator("async def pages():\n    def inner():\n        yield 1\n    return inner")
 

@@ -1,4 +1,4 @@
-"""A line of code knows where it lives and what it may import."""
+"""Each module imports only what the room card allows its room to import."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[2] / "src" / "holdall"
 
 CARD = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## The room card")[2]
 PUBLIC = {"holdall", *re.findall(r"`(holdall\.[\w.]+)`", holdall.__doc__ or "")}
-PROGRAM = {"__init__", "__main__"}  # the package itself: public names, and what `python -m holdall` runs
+PROGRAM = {"__init__", "__main__"}  # the package's public names, and the entry point of `python -m holdall`
 
 
 def parse_cell(cell: str) -> set[str]:
@@ -28,8 +28,8 @@ ROWS = [
 ]
 
 
-def card() -> dict[str, set[str]]:
-    """What each room of the card in CONTRIBUTING.md may import."""
+def read_card() -> dict[str, set[str]]:
+    """What each room may import, according to the card in CONTRIBUTING.md."""
     may = {room: {"*"} for room in PROGRAM}
     for rooms, named in ROWS:
         public = {"public names"} & {named.partition(",")[0]}
@@ -37,26 +37,17 @@ def card() -> dict[str, set[str]]:
     return may
 
 
-MAY_IMPORT = card()
+MAY_IMPORT = read_card()
 
-WORLDLY = {"asyncio", "concurrent", "fcntl", "glob", "http", "io", "mmap", "multiprocessing", "os", "pathlib"}
-WORLDLY |= {
-    "queue",
-    "random",
-    "secrets",
-    "select",
-    "selectors",
-    "shutil",
-    "signal",
-    "socket",
-    "sqlite3",
-    "ssl",
+IMPURE_MODULES = {
+    *("asyncio", "concurrent", "fcntl", "glob", "http", "io", "mmap", "multiprocessing", "os", "pathlib"),
+    *("queue", "random", "secrets", "select", "selectors", "shutil", "signal", "socket", "sqlite3", "ssl"),
+    *("stat", "subprocess", "tempfile", "threading", "time"),
 }
-WORLDLY |= {"stat", "subprocess", "tempfile", "threading", "time"}
 MAY_TOUCH: dict[str, set[str]] = {
     "core": {"io"},  # buffers in memory
     "local": {"fcntl", "io", "os", "pathlib", "shutil", "sqlite3", "stat", "tempfile"},
-    "backends": WORLDLY,
+    "backends": IMPURE_MODULES,
     "async_database": {"asyncio"},
     "scope": {"asyncio"},
     "worker": {"asyncio", "os", "queue", "random", "threading", "time"},
@@ -64,9 +55,9 @@ MAY_TOUCH: dict[str, set[str]] = {
     "cli": {"asyncio", "os", "pathlib", "signal", "threading", "time"},
     "web": {"asyncio", "http", "os", "queue", "threading"},
 }
-"""Which rooms may import modules that wait, or touch files, threads, clocks, chance or the network. Others: none."""
+"""The rooms that may import modules for waiting, files, threads, clocks, randomness or the network; no other may."""
 
-ASKS = {
+IMPURE_CALLS = {
     "date.today",
     "datetime.now",
     "datetime.today",
@@ -77,38 +68,38 @@ ASKS = {
     "uuid.uuid4",
     "uuid4",
 }
-"""What reaches the world without such a module."""
+"""Calls that reach files, the clock or randomness without such a module."""
 
-ANSWERED_HERE = {
-    "artifacts/alias/alias.py": "an alias that the caller makes, and does not store, has the time of its making",
+IMPURE_ON_PURPOSE = {
+    "artifacts/alias/alias.py": "an alias that the caller makes but does not store has the time at which it was made",
     "models/keys/ids.py": "a new item has its id before any transaction knows it",
 }
 
 
-def modules() -> list[Path]:
+def list_modules() -> list[Path]:
     return sorted(SOURCE.rglob("*.py"))
 
 
-def room_of(module: Path) -> str:
+def find_room(module: Path) -> str:
     return module.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
 class Facts(NamedTuple):
-    """What the tests ask of a module; its syntax tree is not kept."""
+    """What the tests need to know about a module; the syntax tree is not kept."""
 
     docstring: str | None
     imports: list[str]
     typing: list[str]
-    """What it imports for type checkers alone."""
+    """What it imports only for type checkers."""
     private: list[tuple[int, str]]
-    """The names that begin with an underscore and are read from another object, with their lines."""
+    """Private names that it reads from other objects, with their lines."""
     scans: list[int]
-    asks: set[str]
-    """The built-in ways to the clock, to chance and to files that it calls."""
+    impure: set[str]
+    """Which of `IMPURE_CALLS` it makes."""
 
 
 @cache
-def facts_of(module: Path) -> Facts:
+def read_facts(module: Path) -> Facts:
     tree = ast.parse(module.read_text())
     facts = Facts(ast.get_docstring(tree), [], [], [], [], set())
     todo: list[ast.AST] = [tree]
@@ -135,28 +126,28 @@ def facts_of(module: Path) -> Facts:
                 facts.imports.append(str(node.args[0].value))
             if called == "Scan":
                 facts.scans.append(node.lineno)
-            if called in {name.rpartition(".")[2] for name in ASKS}:
-                facts.asks.update({ast.unparse(node.func)} & ASKS)
+            if called in {name.rpartition(".")[2] for name in IMPURE_CALLS}:
+                facts.impure.update({ast.unparse(node.func)} & IMPURE_CALLS)
     return facts
 
 
 def is_private(name: str) -> bool:
-    documented = ("_asdict", "_exit")  # of named tuples and of os
+    documented = ("_asdict", "_exit")  # documented methods of named tuples and os
     return name.startswith("_") and not name.startswith("__") and name not in documented
 
 
-def test_the_card_has_every_room_and_no_other() -> None:
-    there = {
+def test_the_card_lists_exactly_the_rooms() -> None:
+    found = {
         path.name.removesuffix(".py") for path in SOURCE.iterdir() if path.suffix == ".py" or path.is_dir()
     }
-    assert MAY_IMPORT.keys() == there - {"__pycache__"}
+    assert MAY_IMPORT.keys() == found - {"__pycache__"}
     assert {name for allowed in MAY_IMPORT.values() for name in allowed} <= {*MAY_IMPORT, "public names", "*"}
 
 
-def test_a_module_imports_only_from_rooms_below_it() -> None:
-    for module in modules():
-        allowed = MAY_IMPORT[room_of(module)]
-        facts = facts_of(module)
+def test_a_module_imports_only_from_rooms_that_the_card_allows() -> None:
+    for module in list_modules():
+        allowed = MAY_IMPORT[find_room(module)]
+        facts = read_facts(module)
         for name in () if "*" in allowed else facts.imports + facts.typing:
             top, _, rest = name.partition(".")
             if top == "holdall" and rest.partition(".")[0] not in allowed:
@@ -164,9 +155,9 @@ def test_a_module_imports_only_from_rooms_below_it() -> None:
                 assert not rest or is_public(name), f"{module} imports {name}"
 
 
-def test_the_card_has_no_arrow_that_is_not_used() -> None:
+def test_every_arrow_of_the_card_is_used() -> None:
     for rooms, named in ROWS:
-        facts = [facts_of(module) for module in modules() if room_of(module) in rooms]
+        facts = [read_facts(module) for module in list_modules() if find_room(module) in rooms]
         imported = {name for each in facts for name in each.imports + each.typing}
         used = {name.split(".")[1] for name in imported if name.startswith("holdall.")}
         assert parse_cell(named) - used == set(), rooms
@@ -174,31 +165,31 @@ def test_the_card_has_no_arrow_that_is_not_used() -> None:
 
 @cache
 def is_public(name: str) -> bool:
-    """Whether a name is one that a documented module exports."""
+    """Whether a documented module exports this name."""
     home, _, own = name.rpartition(".")
     return home in PUBLIC and own in import_module(home).__all__
 
 
-def test_a_program_looks_into_nothing_private() -> None:
-    programs = [module for module in modules() if "public names" in MAY_IMPORT[room_of(module)]]
+def test_a_program_uses_no_private_names() -> None:
+    programs = [module for module in list_modules() if "public names" in MAY_IMPORT[find_room(module)]]
     assert programs
     for module in programs:
-        assert facts_of(module).private == [], module
+        assert read_facts(module).private == [], module
 
 
-def test_a_module_touches_only_that_part_of_the_world_that_its_room_may() -> None:
-    for module in modules():
-        touched = {name.partition(".")[0] for name in facts_of(module).imports} & WORLDLY
-        assert touched <= MAY_TOUCH.get(room_of(module), set()), f"{module} imports {touched}"
+def test_a_module_imports_only_impure_modules_that_its_room_may_touch() -> None:
+    for module in list_modules():
+        touched = {name.partition(".")[0] for name in read_facts(module).imports} & IMPURE_MODULES
+        assert touched <= MAY_TOUCH.get(find_room(module), set()), f"{module} imports {touched}"
 
 
-def test_what_needs_no_module_to_reach_the_world_is_asked_of_the_port() -> None:
+def test_pure_rooms_make_no_impure_calls() -> None:
     found = {
         module.relative_to(SOURCE).as_posix()
-        for module in modules()
-        if facts_of(module).asks and not MAY_TOUCH.get(room_of(module), set()) & {"os", "time"}
+        for module in list_modules()
+        if read_facts(module).impure and not MAY_TOUCH.get(find_room(module), set()) & {"os", "time"}
     }
-    assert found == set(ANSWERED_HERE)
+    assert found == set(IMPURE_ON_PURPOSE)
 
 
 WHOLE_TABLES = (
@@ -215,23 +206,25 @@ WHOLE_TABLES = (
 
 
 def test_only_whole_table_work_may_scan() -> None:
-    scanning = {module.relative_to(SOURCE).as_posix() for module in modules() if facts_of(module).scans}
+    scanning = {
+        module.relative_to(SOURCE).as_posix() for module in list_modules() if read_facts(module).scans
+    }
     for where in scanning:
         assert where.startswith(WHOLE_TABLES), f"{where} sends a Scan"
     for place in WHOLE_TABLES:
-        assert any(where.startswith(place) for where in scanning), f"{place} does not scan any more"
+        assert any(where.startswith(place) for where in scanning), f"{place} no longer scans"
 
 
 KIND = re.compile(r"(disk|dynamodb|embedded|file|memory|mirror|s3)(:|://.*)|dynamodb|embedded|memory|s3")
 BY_NAME = (
     *("backends/", "core/settings.py", "testing/"),
-    "tables/export/policy.py",  # policies are about S3 alone
+    "tables/export/policy.py",  # policies exist only for S3
     "cli/copy.py",  # compares what the user typed
 )
 
 
-def test_above_the_backends_code_asks_what_a_store_can_do_and_not_what_it_is_called() -> None:
-    for module in modules():
+def test_above_the_backends_no_code_depends_on_the_name_of_a_store() -> None:
+    for module in list_modules():
         where = module.relative_to(SOURCE).as_posix()
         for node in () if where.startswith(BY_NAME) else ast.walk(ast.parse(module.read_text())):
             is_test = isinstance(node, ast.Compare | ast.Match) or (
@@ -239,9 +232,9 @@ def test_above_the_backends_code_asks_what_a_store_can_do_and_not_what_it_is_cal
             )
             for each in ast.walk(node) if is_test else ():
                 is_name = isinstance(each, ast.Constant) and KIND.fullmatch(str(each.value))
-                assert not is_name, f"{where}:{node.lineno} asks for the name of a store"  # type: ignore[attr-defined]
+                assert not is_name, f"{where}:{node.lineno} compares the name of a store"  # type: ignore[attr-defined]
 
 
-def test_every_module_says_what_lives_in_it() -> None:
-    silent = [m.name for m in modules() if not facts_of(m).docstring]
-    assert silent == []
+def test_every_module_has_a_docstring() -> None:
+    undocumented = [m.name for m in list_modules() if not read_facts(m).docstring]
+    assert undocumented == []

@@ -16,7 +16,7 @@ AVOIDED = {
 }
 
 
-def test_no_text_uses_them() -> None:
+def test_no_text_uses_an_avoided_word() -> None:
     found = []
     for path in TEXTS:
         text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Importing Holdall is cheap: nothing is loaded before it is used."""
+"""Importing Holdall is cheap, because modules are loaded only when they are first used."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def find_loaded(statement: str) -> set[str]:
 
 @pytest.mark.parametrize("kind", HEAVY)
 @pytest.mark.parametrize("statement", ["import holdall", "from holdall import AsyncDatabase, Database"])
-def test_importing_loads_nothing_heavy(statement: str, kind: str) -> None:
+def test_importing_does_not_load_heavy_packages(statement: str, kind: str) -> None:
     assert not {name.partition(".")[0] for name in find_loaded(statement)} & HEAVY[kind]
 
 
@@ -34,7 +34,7 @@ def test_importing_the_package_loads_none_of_its_rooms() -> None:
     assert loaded == set()
 
 
-def test_public_names_come_when_asked_for() -> None:
+def test_public_names_are_loaded_on_first_use() -> None:
     script = (
         "import holdall; assert set(holdall.__all__) <= set(dir(holdall)); print(holdall.Database.__name__)"
     )

@@ -1,4 +1,4 @@
-"""What touches the caller's files blocks: plain functions over plain state, called through `Port.offload` alone."""
+"""Code that touches the caller's files blocks, so it is plain functions, called only through `Port.offload`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("module", LOCAL, ids=lambda path: path.name)
-def test_nothing_in_the_room_is_async_and_its_classes_have_no_methods(module: Path) -> None:
+def test_the_room_has_no_async_code_and_its_classes_have_no_methods(module: Path) -> None:
     for node in ast.walk(ast.parse(module.read_text())):
         assert not isinstance(node, ast.AsyncFunctionDef | ast.Await), f"{module.name}:{node.lineno}"
         if isinstance(node, ast.ClassDef):
@@ -27,8 +27,8 @@ def test_nothing_in_the_room_is_async_and_its_classes_have_no_methods(module: Pa
             assert methods <= {"__init__"}, f"{module.name}: {node.name}"
 
 
-def uses_of(module: Path) -> Iterator[tuple[str, int, bool]]:
-    """Every mention of a function of the room: its name, the line, and whether it is what `offload` is to call."""
+def find_uses(module: Path) -> Iterator[tuple[str, int, bool]]:
+    """Each use of a function of the room: its name, the line, and whether it is passed to `offload`."""
     text = module.read_text()
     if "holdall.local" not in text and "import local" not in text:
         return
@@ -55,15 +55,15 @@ def uses_of(module: Path) -> Iterator[tuple[str, int, bool]]:
             yield known[node.id], node.lineno, id(node) in offloaded
 
 
-def test_other_rooms_call_its_functions_through_offload_alone() -> None:
+def test_other_rooms_call_its_functions_only_through_offload() -> None:
     offloaded = set()
     for module in sorted(SOURCE.rglob("*.py")):
         if module in LOCAL:
             continue
-        for name, line, is_offloaded in uses_of(module):
+        for name, line, is_offloaded in find_uses(module):
             assert is_offloaded, f"{module.relative_to(SOURCE)}:{line} uses {name} without offload"
             offloaded.add(name)
     assert len(offloaded) > 20
     public = {name for _, name in FUNCTIONS if not name.startswith("_")}
     inside = {"close_checked", "hash_file", "name_draft", "remove_tree"}
-    assert public - offloaded <= inside, "a function that no flow uses"
+    assert public - offloaded <= inside, "no flow uses these functions"

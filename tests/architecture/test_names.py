@@ -1,4 +1,4 @@
-"""Functions are named by verbs and modules by nouns, as CONTRIBUTING says; what is cheap to check is checked here."""
+"""Functions are named by verbs and modules by nouns, as CONTRIBUTING says, as far as that is cheap to check."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ ALLOWED = {
     "computed": "public: a decorator, as pydantic's `computed_field`",
     "declared_jobs": "public",
     "destroying": "public: with db.destroying(owner)",
-    "incoming_key": "a noun, as the other keys of its class are",
-    "joined": "public: a value that is made of two",
+    "incoming_key": "a noun, like the other keys of its class",
+    "joined": "public: a value made of two",
     "projected": "public",
-    "restored": "stands in the pickles of items",
+    "restored": "its name is in the pickles of items",
     "saving": "public: with db.saving(owner)",
-    "signed_id": "public: what Rails calls so, too",
-    "stamped": "public: the write, with its stamp",
+    "signed_id": "public: Rails' name for it",
+    "stamped": "public: the write with its stamp",
     "verified_download": "public",
     "verified_upload": "public",
 }
 NOT_CALLED = {"property", "cached_property", "setter", "check"}
-VALUES = {"fixture", "composite"}  # a function under these is known by the value that it makes
+VALUES = {"fixture", "composite"}  # functions that are named after the value that they make
 MODULES = {
-    "awaiting": "one of the two colours",
-    "blocking": "the other",
-    "binding": "where a model's items are",
-    "listing": "what S3 calls so, too",
-    "serving": "as a noun: what the web application does for files",
-    "testing": "the name that such packages have",
+    "awaiting": "the async colour",
+    "blocking": "the sync colour",
+    "binding": "a noun: where a model's items are",
+    "listing": "a noun, and S3's word",
+    "serving": "a noun: what the web application does for files",
+    "testing": "the usual name of such packages",
 }
 
 
-def decorators(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+def list_decorators(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
     """The names of a function's decorators, without their arguments."""
     plain = [each.func if isinstance(each, ast.Call) else each for each in node.decorator_list]
     return {ast.unparse(each).rpartition(".")[2] for each in plain}
 
 
 def is_participle(name: str) -> bool:
-    """Whether a name begins with what was done, or is being done, instead of what to do."""
+    """Whether a name begins with a participle instead of an imperative."""
     first = name.strip("_").partition("_")[0]
     return bool(PARTICIPLE.fullmatch(first)) and not (VERB.fullmatch(first) or NOUN.fullmatch(first))
 
 
 def is_misnamed(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether a function should have a verb, or a fixture a noun; properties and the contract's checks need neither."""
-    found = decorators(node)
+    """Whether a function lacks a verb, or a fixture a noun; properties and the contract's checks need neither."""
+    found = list_decorators(node)
     if found & VALUES and "_" in node.name.strip("_"):
-        return False  # a participle before a noun: `expired_certificate`
+        return False  # a participle before a noun, such as `expired_certificate`
     return is_participle(node.name) and not found & NOT_CALLED
 
 
@@ -77,7 +77,7 @@ def find_misnamed(root: Path) -> Iterator[tuple[str, str]]:
                 yield str(path.relative_to(ROOT)), node.name
 
 
-def test_functions_are_named_by_what_they_do() -> None:
+def test_functions_are_named_by_verbs() -> None:
     wrong = set(find_misnamed(SOURCE))
     assert {name for _, name in wrong} == set(ALLOWED), sorted(
         each for each in wrong if each[1] not in ALLOWED
@@ -85,7 +85,7 @@ def test_functions_are_named_by_what_they_do() -> None:
 
 
 @pytest.mark.parametrize("tree", OTHERS)
-def test_functions_outside_the_package_are_named_by_what_they_do(tree: str) -> None:
+def test_functions_outside_the_package_are_named_by_verbs(tree: str) -> None:
     assert sorted(find_misnamed(ROOT / tree)) == []
 
 
@@ -100,15 +100,15 @@ def test_modules_are_named_by_nouns() -> None:
     assert all(f"`{name}" in contributing for name in MODULES)
 
 
-def test_the_glossary_has_twenty_words_each_once() -> None:
+def test_the_glossary_has_twenty_different_words() -> None:
     contributing = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     words = re.findall(r"^\| (\w+) \| ", contributing.partition("## Twenty words")[2], re.MULTILINE)
     assert len(words) == len(set(words)) == 21
-    assert words[0] == "word", "the head of the table"
+    assert words[0] == "word", "the table's header"
 
 
 @pytest.mark.parametrize("name", ["told", "_written", "held_by", "reading", "_checked_arm"])
-def test_a_participle_is_seen(name: str) -> None:
+def test_a_participle_is_recognized(name: str) -> None:
     assert is_participle(name)
 
 

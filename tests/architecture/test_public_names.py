@@ -1,4 +1,4 @@
-"""Public names are documented, and the twins of the two colours have one face."""
+"""Public names are documented, and sync and async twins have the same methods and parameters."""
 
 from __future__ import annotations
 
@@ -55,18 +55,18 @@ TWINS = [
     (Table, AsyncTable),
     (Transaction, AsyncTransaction),
 ]
-COLOURED = {"aio", "sync"}  # each gives the other twin
+COLOURED = {"aio", "sync"}  # each returns the other twin
 ENTERING = {"__enter__": "__aenter__", "__exit__": "__aexit__"}
 
 
 @cache
-def every_module() -> list[str]:
+def list_modules() -> list[str]:
     found = pkgutil.walk_packages(holdall.__path__, "holdall.")
     return ["holdall", *(module.name for module in found)]
 
 
-def test_what_a_module_offers_exists_and_has_a_docstring() -> None:
-    for name in every_module():
+def test_everything_that_a_module_exports_exists_and_has_a_docstring() -> None:
+    for name in list_modules():
         module = importlib.import_module(name)
         exported = {public: getattr(module, public) for public in getattr(module, "__all__", [])}
         own = {
@@ -77,29 +77,29 @@ def test_what_a_module_offers_exists_and_has_a_docstring() -> None:
                 assert public.startswith("_") or inspect.getdoc(member), f"{name}.{public} has no docstring"
 
 
-def below(kind: type[HoldallError]) -> set[type[HoldallError]]:
+def list_subclasses(kind: type[HoldallError]) -> set[type[HoldallError]]:
     """An error and everything that derives from it."""
-    return {kind}.union(*(below(each) for each in kind.__subclasses__()))
+    return {kind}.union(*(list_subclasses(each) for each in kind.__subclasses__()))
 
 
-def test_every_error_is_in_the_package_of_errors() -> None:
-    ours = set(map(importlib.import_module, every_module()))
-    homes = {kind.__module__ for kind in below(HoldallError)}
+def test_every_error_is_public_in_holdall_errors() -> None:
+    ours = set(map(importlib.import_module, list_modules()))
+    homes = {kind.__module__ for kind in list_subclasses(HoldallError)}
     assert {module.__name__ for module in ours} & homes == {"holdall.errors"}
 
 
-def test_what_a_package_fetches_when_asked_is_what_it_promises_and_what_type_checkers_see() -> None:
-    modules = [importlib.import_module(name) for name in every_module() if name.count(".") < 2]
-    fetching = [module for module in modules if hasattr(module, "_HOMES")]
-    assert fetching
-    for module in fetching:
+def test_lazily_loaded_names_are_exported_and_visible_to_type_checkers() -> None:
+    modules = [importlib.import_module(name) for name in list_modules() if name.count(".") < 2]
+    lazy = [module for module in modules if hasattr(module, "_HOMES")]
+    assert lazy
+    for module in lazy:
         nodes = ast.walk(ast.parse(inspect.getsource(module)))
         imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module != "typing"]
         seen = {alias.asname or alias.name for node in imports for alias in node.names}
         assert module._HOMES.keys() <= set(module.__all__) <= seen | {"__version__"}, module.__name__
 
 
-def face(shell: type[Any]) -> dict[str, inspect.Signature | None]:
+def describe_shell(shell: type[Any]) -> dict[str, inspect.Signature | None]:
     """Public methods with their parameters; properties have none."""
     found: dict[str, inspect.Signature | None] = {}
     for name, member in vars(shell).items():
@@ -108,7 +108,7 @@ def face(shell: type[Any]) -> dict[str, inspect.Signature | None]:
         if inspect.isfunction(member):
             signature = inspect.signature(member)
             parameters = [
-                # a function of the user's may be async where it can be awaited
+                # an async twin also takes async functions
                 each.replace(
                     annotation=str(each.annotation).replace("Awaitable[T]", "T").replace("Async", "")
                 )
@@ -124,11 +124,11 @@ def face(shell: type[Any]) -> dict[str, inspect.Signature | None]:
 def test_twins_have_the_same_methods_parameters_and_defaults(
     blocking: type[Any], awaiting: type[Any]
 ) -> None:
-    assert face(blocking) == face(awaiting)
+    assert describe_shell(blocking) == describe_shell(awaiting)
 
 
 @pytest.mark.parametrize(("blocking", "awaiting"), OPENED)
-def test_twins_are_context_managers_of_their_colour(blocking: type[Any], awaiting: type[Any]) -> None:
+def test_twins_are_sync_or_async_context_managers(blocking: type[Any], awaiting: type[Any]) -> None:
     for plain, awaited in ENTERING.items():
         assert hasattr(blocking, plain)
         assert not hasattr(blocking, awaited)
@@ -138,7 +138,7 @@ def test_twins_are_context_managers_of_their_colour(blocking: type[Any], awaitin
 
 def test_every_pair_of_twins_is_compared() -> None:
     pairs = set()
-    for name in every_module():
+    for name in list_modules():
         for public, member in vars(importlib.import_module(name)).items():
             if (
                 inspect.isclass(member)
@@ -149,11 +149,11 @@ def test_every_pair_of_twins_is_compared() -> None:
     assert pairs == {awaiting for _, awaiting in TWINS}
 
 
-# --- what commands and web applications call --------------------------------------------------------------
+# --- calls of commands and web applications ---------------------------------------------------------------
 
 
 @cache
-def methods() -> tuple[set[str], set[str]]:
+def list_methods() -> tuple[set[str], set[str]]:
     """The names of Holdall's methods that are marked as internal, and of all others."""
     marked, others = set[str](), set(dir(object))
     for kind in (str, bytes, list, dict, set, tuple, int, Thread, Path):
@@ -172,7 +172,7 @@ def methods() -> tuple[set[str], set[str]]:
 
 @pytest.mark.parametrize("room", ["cli", "web"])
 def test_commands_and_web_applications_call_no_internal_method(room: str) -> None:
-    marked, others = methods()
+    marked, others = list_methods()
     assert {"has_default", "list_page", "check_type"} <= others
     assert {"refuse_change", "was_fetched", "send_together"} <= marked - others
     for module in (SOURCE / room).rglob("*.py"):

@@ -1,4 +1,4 @@
-"""Rooms that declare what they store as typed records write it through a change, and nothing else."""
+"""Rooms that store typed records write them only through changes."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ SOURCE = Path(__file__).parents[2] / "src" / "holdall"
 
 ROOMS = ("archive", "artifacts", "attachments", "jobs", "maintenance", "worker", "tables/claim.py")
 
-BY_HAND = {
+OWN_REQUESTS = {
     (
         "archive/exchange.py",
         "exchange_pointer",
-    ): "changes a pointer of any model: to repeat it changes nothing",
+    ): "changes a pointer of any model; repeating that has no effect",
     (
         "archive/item.py",
         "send_swap",
-    ): "swaps attributes of any model for a pointer: to repeat it changes nothing",
-    ("artifacts/version/reservation.py", "_request_number"): "reserves a number: its reply is the point",
-    ("maintenance/copy/table.py", "TableCopy"): "a batch of items of any table",
+    ): "swaps attributes of any model for a pointer; repeating that has no effect",
+    ("artifacts/version/reservation.py", "_request_number"): "reserves a number, which the reply contains",
+    ("maintenance/copy/table.py", "TableCopy"): "writes a batch of items of any table",
     (
         "maintenance/doctor/trial.py",
         "plan_table_trials",
-    ): "tries each request that Holdall sends, to change nothing",
-    ("maintenance/dump/flow.py", "_Load"): "items of any table, for the batches of `_send`",
-    ("maintenance/dump/flow.py", "_send"): "a batch of items of any table",
+    ): "tries each request that Holdall sends, without changing anything",
+    ("maintenance/dump/flow.py", "_Load"): "collects items of any table for the batches of `_send`",
+    ("maintenance/dump/flow.py", "_send"): "writes a batch of items of any table",
 }
 """Functions that build requests themselves, each with the reason."""
 
@@ -37,7 +37,7 @@ RAW = {
     "archive/ancestor.py": "reads pointers that another library left in items",
     "attachments/owner/resolution.py": "reads the key of an item of any model from an owner's id",
     "jobs/record.py": "pauses the jobs of a copied database, whose items may be malformed",
-    "maintenance/copy/item.py": "finds out whether an item of any table has expired",
+    "maintenance/copy/item.py": "checks whether an item of any table has expired",
     "maintenance/copy/table.py": "reads the keys of any table",
     "maintenance/doctor/guard.py": "compares attributes of any model with the guards of their values",
     "maintenance/doctor/trial.py": "invents a key of any table",
@@ -51,21 +51,21 @@ RAW = {
 """Modules that handle stored attributes, each with the reason."""
 
 REPEATING = {
-    "archive/run.py": "examines an item again that was written meanwhile; one that keeps changing is for the next run",
-    "archive/storage.py": "each attempt follows from what the last one found at the key; no table is involved",
-    "artifacts/version/reservation.py": "reserves a number in a slot that is free: no attempt waits for another writer",
+    "archive/run.py": "examines an item again if another writer changed it; skips an item that keeps changing",
+    "archive/storage.py": "each attempt depends on what the last one found at the key; no table is involved",
+    "artifacts/version/reservation.py": "reserves a number in a free slot; no attempt waits for another writer",
     "attachments/upkeep/audit.py": "reads until nothing changes between two reads; writes nothing",
-    "files/mirror.py": "files know no table",
+    "files/mirror.py": "no table is involved",
     "tables/flow.py": "creates what a table lacks, which takes minutes; no item is involved",
-    "transactions/bulk/batch.py": "sends a batch again, which is not a commit, with the pauses of the rule",
-    "transactions/commit.py": "plans a blind write again that met a pointer, within one attempt",
+    "transactions/bulk/batch.py": "repeats a batch, which is not a commit, with the rule's pauses",
+    "transactions/commit.py": "plans a blind write again if it met a pointer, within one attempt",
     "transactions/run/flow.py": "the rule itself, for the user's own code",
     "web/inbox.py": "lets other tasks run",
-    "worker/feed.py": "polls as long as the worker runs, also while the service is down",
+    "worker/feed.py": "polls as long as the worker runs, even while the service is down",
     "worker/runner.py": "a worker that holds a job outlasts a short failure of the service; each attempt is a commit",
-    "worker/worker.py": "takes one job after the other, and enqueues occurrences as long as the worker runs",
+    "worker/worker.py": "takes one job after another, and enqueues occurrences as long as the worker runs",
 }
-"""Modules with loops that make attempts, and do not ask the rule of commits; each with the reason."""
+"""Modules with loops that repeat attempts without the rule of commits, each with the reason."""
 REFUSALS = {
     *(
         "BaseException",
@@ -83,15 +83,15 @@ WRITES = {"BatchWrite", "ConditionCheck", "DeleteItem", "PutItem", "TransactWrit
 KINDS = {"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"}
 
 
-def modules() -> list[Path]:
+def list_modules() -> list[Path]:
     places = [SOURCE / room for room in ROOMS]
     return sorted(
         module for place in places for module in ([place] if place.is_file() else place.rglob("*.py"))
     )
 
 
-def functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """Each node of a module, with the outermost function or class that it is in."""
+def walk_functions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+    """Each node of a module, with the name of the outermost function or class around it."""
     for top in tree.body:
         name = top.name if isinstance(top, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else ""
         for node in ast.walk(top):
@@ -103,7 +103,7 @@ def is_kind(node: ast.AST | None) -> bool:
 
 
 def is_raw(node: ast.AST) -> bool:
-    """Whether code makes a stored attribute, such as ``{"S": name}``, looks into one, or asks for its kind."""
+    """Whether code makes a stored attribute, such as ``{"S": name}``, reads one, or compares its kind."""
     if isinstance(node, ast.Dict):
         return len(node.keys) == 1 and is_kind(node.keys[0])
     if isinstance(node, ast.Subscript):
@@ -116,7 +116,7 @@ def is_raw(node: ast.AST) -> bool:
     return called and bool(node.args) and is_kind(node.args[0])  # type: ignore[attr-defined]
 
 
-def test_what_is_raw_is_recognised() -> None:
+def test_raw_attributes_are_recognized() -> None:
     for code, raw in (
         ('{"S": name}', True),
         ('item["a"]["N"]', True),
@@ -131,49 +131,49 @@ def test_what_is_raw_is_recognised() -> None:
         assert any(map(is_raw, ast.walk(ast.parse(code)))) == raw, code
 
 
-def writes_of(tree: ast.Module) -> Iterator[tuple[str, int, str]]:
-    """The requests that a module builds: the function or class, the line, and the request, however it was imported."""
+def find_writes(tree: ast.Module) -> Iterator[tuple[str, int, str]]:
+    """The write requests that a module builds, under any alias: the function or class, the line, and the request."""
     names = {name: name for name in WRITES}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             names |= {each.asname: each.name for each in node.names if each.asname and each.name in WRITES}
-    for function, node in functions(tree):
+    for function, node in walk_functions(tree):
         if isinstance(node, ast.Call):
             called = getattr(node.func, "attr", None) or names.get(getattr(node.func, "id", ""))
             if called in WRITES:
                 yield function, node.lineno, called
 
 
-def test_a_request_is_recognised() -> None:
+def test_write_requests_are_recognized() -> None:
     for code in ("PutItem(t, k)", "requests.PutItem(t, k)", "from a import PutItem as P\nP(t, k)"):
-        assert [name for *_, name in writes_of(ast.parse(code))] == ["PutItem"], code
-    assert not [*writes_of(ast.parse("GetItem(t, k)"))]
+        assert [name for *_, name in find_writes(ast.parse(code))] == ["PutItem"], code
+    assert not [*find_writes(ast.parse("GetItem(t, k)"))]
 
 
-@pytest.mark.parametrize("module", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_a_feature_speaks_in_records(module: Path) -> None:
+@pytest.mark.parametrize("module", list_modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_feature_writes_only_records(module: Path) -> None:
     where = module.relative_to(SOURCE).as_posix()
     tree = ast.parse(module.read_text())
     for node in ast.walk(tree):
         assert where in RAW or not is_raw(node), f"{where}:{node.lineno} handles a stored attribute"  # type: ignore[attr-defined]
-    for function, line, request in writes_of(tree):
-        assert (where, function) in BY_HAND, f"{where}:{line} builds a {request} by hand"
+    for function, line, request in find_writes(tree):
+        assert (where, function) in OWN_REQUESTS, f"{where}:{line} builds a {request} itself"
 
 
-def test_what_is_said_to_be_by_hand_is() -> None:
-    for where, name in BY_HAND:
-        built = {function for function, *_ in writes_of(ast.parse((SOURCE / where).read_text()))}
-        assert name in built, f"{where}: {name} builds nothing by hand any more"
+def test_every_exemption_for_requests_is_still_needed() -> None:
+    for where, name in OWN_REQUESTS:
+        built = {function for function, *_ in find_writes(ast.parse((SOURCE / where).read_text()))}
+        assert name in built, f"{where}: {name} no longer builds a request"
 
 
-def test_what_is_said_to_be_raw_is() -> None:
+def test_every_exemption_for_raw_attributes_is_still_needed() -> None:
     for where in RAW:
         tree = ast.parse((SOURCE / where).read_text())
-        assert any(map(is_raw, ast.walk(tree))), f"{where} handles no stored attribute any more"
+        assert any(map(is_raw, ast.walk(tree))), f"{where} no longer handles a stored attribute"
 
 
 def is_fixed(counted: ast.expr) -> bool:
-    """Whether a loop counts up to a constant; a loop over the parts of something has steps, or measures it."""
+    """Whether a loop counts up to a constant; a loop over parts has a step, or computes its limit."""
     for node in ast.walk(counted):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("count", "range", "repeat"):
             inside = [part for argument in node.args for part in ast.walk(argument)]
@@ -181,17 +181,17 @@ def is_fixed(counted: ast.expr) -> bool:
     return False
 
 
-def body_of(loop: ast.AST) -> Iterator[ast.AST]:
-    """What is in a loop, without the loops inside it."""
+def walk_body(loop: ast.AST) -> Iterator[ast.AST]:
+    """The nodes in a loop, without those in loops inside it."""
     for node in ast.iter_child_nodes(loop):
         yield node
         if not isinstance(node, ast.For | ast.While):
-            yield from body_of(node)
+            yield from walk_body(node)
 
 
-def goes_on(loop: ast.AST) -> bool:
-    """Whether a loop goes on after another writer was faster, or after a failure that may be over the next time."""
-    for node in body_of(loop):
+def continues_after_refusal(loop: ast.AST) -> bool:
+    """Whether a loop continues after another writer was faster, or after a failure that may be temporary."""
+    for node in walk_body(loop):
         caught: list[ast.AST] = []
         if isinstance(node, ast.ExceptHandler) and not isinstance(node.body[-1], ast.Raise | ast.Return):
             caught = [node.type] if node.type else [ast.Name("BaseException")]
@@ -202,15 +202,19 @@ def goes_on(loop: ast.AST) -> bool:
     return False
 
 
-def repeats(tree: ast.AST) -> Iterator[int]:
-    """The loops that wait, make attempts, and do not ask the rule of commits whether there is another."""
+def find_retries(tree: ast.AST) -> Iterator[int]:
+    """The lines of loops that wait and repeat attempts without asking the rule of commits for another attempt."""
     for loop in ast.walk(tree):
         if not isinstance(loop, ast.For | ast.While):
             continue
         inside = list(ast.walk(loop))
         waits = any(isinstance(node, ast.Await | ast.AsyncWith) for node in inside)
         asks = any(isinstance(node, ast.Attribute) and node.attr == "another" for node in inside)
-        if waits and not asks and (is_fixed(loop.iter) if isinstance(loop, ast.For) else goes_on(loop)):
+        if (
+            waits
+            and not asks
+            and (is_fixed(loop.iter) if isinstance(loop, ast.For) else continues_after_refusal(loop))
+        ):
             yield loop.lineno
 
 
@@ -229,16 +233,16 @@ def repeats(tree: ast.AST) -> Iterator[int]:
         ("while await attempts.another()", "try: await f()\n    except ContentionError: pass", False),
     ],
 )
-def test_attempts_are_recognised(header: str, body: str, counts: bool) -> None:
+def test_retries_are_recognized(header: str, body: str, counts: bool) -> None:
     code = f"async def g():\n  {header}:\n    {body}"
-    assert bool([*repeats(ast.parse(code))]) == counts
+    assert bool([*find_retries(ast.parse(code))]) == counts
 
 
-def test_a_change_is_repeated_by_the_rule_of_commits_alone() -> None:
+def test_changes_are_retried_only_by_the_rule_of_commits() -> None:
     found = set()
     for module in SOURCE.rglob("*.py"):
         where = module.relative_to(SOURCE).as_posix()
         is_below = where.startswith(("backends/", "tables/commit/", "testing/"))
-        if not is_below and any(repeats(ast.parse(module.read_text()))):
+        if not is_below and any(find_retries(ast.parse(module.read_text()))):
             found.add(where)
     assert found == set(REPEATING)
