@@ -1,4 +1,4 @@
-"""Paths, seeds, Hypothesis profiles, and the closing table of rooms with what was skipped and why."""
+"""Paths, seeds, Hypothesis profiles, and a closing table of rooms, with the reasons of skipped tests."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from hypothesis import HealthCheck, settings
 from rig.huge_pages import use_huge_pages
 
 TESTS = Path(__file__).parent
-# every folder with tests, so that a room's rig is imported by its name, also from the folders in that room
+# every folder with tests is on the path, so that a test imports its room's rig by name, also from subfolders
 sys.path += sorted({str(test.parent) for test in TESTS.rglob("test_*.py")} - {*sys.path, str(TESTS / "rig")})
 
-gc.disable()  # until the tests are collected: almost everything that is created until then stays
+gc.disable()  # until the tests are collected, because almost all objects created until then stay alive
 
 MEMORY = Path("/dev/shm")
 if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > 4 << 30:
     os.environ["TMPDIR"] = str(
         MEMORY
-    )  # a killed process leaves the same files there, and nothing waits for a disk
+    )  # a killed process leaves the same files there, and no test waits for a disk
 
 TORTURE = bool(os.environ.get("HOLDALL_TORTURE"))
 FIXED_SEED = "20261115"
@@ -58,9 +58,9 @@ _skips: Counter[str] = Counter()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Import the package itself as it is: pytest would rewrite its assertions, as those of any plugin.
+    """Keep pytest from rewriting the assertions of the package, as it does for any plugin.
 
-    In a fresh clone that takes each process longer than to compile it.
+    In a fresh clone, rewriting takes each process longer than compiling.
     """
     hook: Any = config.pluginmanager.rewrite_hook
     getattr(hook, "_must_rewrite", set()).discard("holdall")
@@ -69,15 +69,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than cores: much of the time goes by in waiting for servers and for children to be killed."""
+    """Use two processes more than there are cores, because tests often wait for servers and killed processes."""
     return (os.cpu_count() or 1) + 2
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """In a parallel run each process imports a share of the tests first; from the others' shares it takes the bytecode.
+    """In a parallel run, let each process import a share of the tests first, so that others find their bytecode.
 
-    In a fresh clone pytest rewrites the assertions of every file, which takes longer than all imports. Meanwhile, a run
-    of all tests installs what they need.
+    In a fresh clone, pytest rewrites the assertions of every file, which takes longer than all imports. Meanwhile, a
+    run of all tests installs the packages and servers that they need.
     """
     process = getattr(session.config, "workerinput", None)
     if (
@@ -100,10 +100,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """In a parallel run, which keeps a file's tests together, the files that take longest come first.
+    """In a parallel run, which keeps each file's tests together, start with the files that take longest.
 
-    Those are the files whose tests kill processes or race, then those with many tests: the run would otherwise end with
-    one process at work.
+    Those are files whose tests kill processes or race, then files with many tests. Otherwise, only one process would be
+    busy at the end of the run.
     """
     if hasattr(config, "workerinput"):
         long = {item.path for item in items if item.get_closest_marker("torture")}
@@ -113,7 +113,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
-    """In a parallel run, send one report for a test that passed: five messages per test would take minutes in all."""
+    """In a parallel run, send one report per passed test: five messages per test would take minutes in total."""
     if not hasattr(item.config, "workerinput"):
         return None
     reports = runtestprotocol(item, log=False, nextitem=nextitem)
@@ -126,7 +126,7 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Thousands of tests are not garbage: collections skip them, and forks copy them in large pages."""
+    """Exclude the collected tests from garbage collection, and let forks copy their memory in large pages."""
     gc.enable()
     gc.freeze()
     if hasattr(session.config, "workerinput"):
@@ -138,7 +138,7 @@ _installers: list[subprocess.Popen[bytes]] = []
 
 
 def pytest_sessionfinish() -> None:
-    """End an installation that no test has waited for; the next run starts it again."""
+    """Stop an installation that no test has waited for; the next run starts it again."""
     for installer in _installers:
         if installer.poll() is None:
             os.killpg(installer.pid, signal.SIGTERM)

@@ -1,7 +1,7 @@
-"""A program for any Python that Holdall claims to support: the contracts of stores and services, in memory.
+"""Run the contracts of stores and services in memory, on any Python that Holdall claims to support.
 
-It needs nothing that is not in the standard library. Where pydantic is installed too, it also uses a model. Prints how
-many checks passed.
+It needs only the standard library. If pydantic is installed, it also uses a model. It prints the number of checks that
+passed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holdall.testing import checks, run_check, run_service_check, service_checks
 
 
 def main() -> int:
-    """Run them all; the number of checks."""
+    """Run all checks; return their number."""
     passed = 0
     for colour in ("blocking", "awaiting"):
         for check in checks():
@@ -23,8 +23,8 @@ def main() -> int:
             store.close()
             passed += 1
         for object_check in service_checks():
-            if "served_urls" not in object_check.requires:  # a server would have to answer them
-                service = MemoryService(secret=["a secret that nobody has to keep"], base_url="http://files")
+            if "served_urls" not in object_check.requires:  # those need a server
+                service = MemoryService(secret=["a secret for this check"], base_url="http://files")
                 run_service_check(object_check, service, colour)
                 service.close()
                 passed += 1
@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def use_a_model() -> None:
-    """Write an item, and read it."""
+    """Write and read an item."""
     from holdall import Database, Key, Model
 
     class Order(Model):

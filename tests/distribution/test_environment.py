@@ -1,4 +1,4 @@
-"""The program that makes environments: uv has pip's settings, runs when needed, and may fail."""
+"""``scripts/environment.py``: it passes pip's settings to uv, runs uv only when needed, and falls back to pip."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from rig.torture import TORTURE
 
 PROGRAM = Path(__file__).parents[2] / "scripts" / "environment.py"
 UV = """#!/bin/sh
-(env; echo "$@") > "$SEEN"
+(env; echo "$@") > "$RECORD"
 exit $STATUS
 """
 
 
 class Maker:
-    """The program, with a uv on its path that only records how it was started."""
+    """Runs the program with a uv on its path that only records how it was started."""
 
     def __init__(self, folder: Path) -> None:
-        self.home, self.seen = folder / "home", folder / "seen"
+        self.home, self.record = folder / "home", folder / "record"
         uv = folder / "uv"
         uv.write_text(UV, encoding="utf-8")
         uv.chmod(0o755)
         path = f"{folder}{os.pathsep}{os.environ['PATH']}"
         ours = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "SSL_"))}
-        self.environment = {**ours, "PATH": path, "SEEN": str(self.seen), "STATUS": "0"}
+        self.environment = {**ours, "PATH": path, "RECORD": str(self.record), "STATUS": "0"}
 
     def __call__(self, *arguments: str, **settings: str) -> list[str] | None:
-        """uv's environment, and on the last line its arguments; None when it was not started."""
-        self.seen.unlink(missing_ok=True)
+        """The lines of uv's environment and, last, its arguments; None if uv was not started."""
+        self.record.unlink(missing_ok=True)
         environment = {**self.environment, **settings}
         subprocess.run([sys.executable, PROGRAM, self.home, *arguments], check=True, env=environment)
-        return self.seen.read_text(encoding="utf-8").splitlines() if self.seen.exists() else None
+        return self.record.read_text(encoding="utf-8").splitlines() if self.record.exists() else None
 
 
 @pytest.fixture
@@ -42,14 +42,14 @@ def make(tmp_path: Path) -> Maker:
     return Maker(tmp_path)
 
 
-def test_pips_settings_hold_for_uv(make: Maker, tmp_path: Path) -> None:
+def test_uv_gets_pips_settings(make: Maker, tmp_path: Path) -> None:
     file = tmp_path / "pip.conf"
     mirrors = "extra-index-url =\n  https://a.test/\n  https://b.test/\n"
     file.write_text(f"[global]\nindex-url = https://one.test/\n{mirrors}[install]\nfind-links = /x\n  /y\n")
     given = make("six", PIP_CONFIG_FILE=str(file), PIP_INDEX_URL="https://two.test/", PIP_CERT="/z.pem")
     assert given is not None
     assert {
-        "UV_DEFAULT_INDEX=https://two.test/",  # pip prefers its variables to its files
+        "UV_DEFAULT_INDEX=https://two.test/",  # for pip, variables override files
         "UV_INDEX=https://a.test/ https://b.test/",
         "UV_FIND_LINKS=/x,/y",
         "SSL_CERT_FILE=/z.pem",
@@ -57,7 +57,7 @@ def test_pips_settings_hold_for_uv(make: Maker, tmp_path: Path) -> None:
     assert given[-1] == f"pip install --quiet --python {make.home} six"
 
 
-def test_uvs_own_settings_come_first(make: Maker) -> None:
+def test_uvs_own_settings_take_precedence(make: Maker) -> None:
     given = make("six", PIP_INDEX_URL="https://pip.test/", UV_DEFAULT_INDEX="https://uv.test/")
     assert given is not None
     assert "UV_DEFAULT_INDEX=https://uv.test/" in given
@@ -75,7 +75,7 @@ def test_an_environment_is_made_again_when_a_file_of_its_packages_changes(
 
 
 @pytest.mark.parametrize("mark", [None, "3.1\nsix"], ids=["interrupted", "another Python"])
-def test_an_interrupted_environment_and_one_of_another_python_are_made_anew(
+def test_an_interrupted_environment_and_one_of_another_python_are_rebuilt(
     make: Maker, mark: str | None
 ) -> None:
     assert make("six") is not None
@@ -90,7 +90,7 @@ def test_an_interrupted_environment_and_one_of_another_python_are_made_anew(
     subprocess.run([python, "-c", ""], check=True)
     half.touch()
     assert make("six", "attrs") is not None
-    assert half.exists(), "a complete environment keeps what it has"
+    assert half.exists(), "a complete environment is updated in place"
 
 
 OLD_PIP = """import os, sys
@@ -109,7 +109,7 @@ def test_a_pip_without_the_option_python_takes_over_when_uv_fails(make: Maker, t
     assert [line.split()[-1] for line in runs.read_text().splitlines()] == ["pip", "six"]
 
 
-if TORTURE:  # pip fetches itself first, which takes seconds
+if TORTURE:  # pip first downloads itself, which takes seconds
 
     def test_pip_takes_over_when_uv_fails(make: Maker) -> None:
         index = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}

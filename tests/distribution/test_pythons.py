@@ -1,4 +1,4 @@
-"""Every Python that pyproject.toml names runs the contracts in memory: this one in `backends`, the others here."""
+"""Every Python that pyproject.toml names passes the contracts in memory; `backends` tests the current Python."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 CLAIMED = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
 OTHERS = [version for version in CLAIMED if version != f"{sys.version_info.major}.{sys.version_info.minor}"]
-CHECKS = 500  # fewer would mean that something was not collected
+CHECKS = 500  # with fewer, some checks were not collected
 
 
 def find_interpreter(version: str) -> str | None:
-    """An interpreter of a version: one on the path, or one of pyenv's."""
+    """An interpreter of this version, on the path or from pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     candidates = [shutil.which(f"python{version}"), *map(str, sorted(pyenv.glob(f"{version}.*/bin/python")))]
     for candidate in candidates:
-        # what is on the path may be pyenv's own program, which finds no Python of that version
+        # the program on the path can be pyenv's shim, which may not find a Python of that version
         if candidate and subprocess.run([candidate, "-c", ""], capture_output=True).returncode == 0:
             return candidate
     return None
 
 
-def test_the_versions_begin_where_the_package_does() -> None:
+def test_the_oldest_claimed_version_is_the_one_that_the_package_requires() -> None:
     assert CLAIMED == ["3.11", "3.12", "3.13"]
     assert PROJECT["requires-python"] == f">={CLAIMED[0]}"
 

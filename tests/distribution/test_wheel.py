@@ -1,4 +1,4 @@
-"""What is published can be built from itself, and works where it is installed."""
+"""The wheel can be built from the source distribution, and works once installed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ with Database("memory:") as db:
 
 @pytest.fixture(scope="module")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The source distribution, and the wheel that was built from it, away from the repository."""
+    """The source distribution, and the wheel that was built from it outside the repository."""
     if find_spec("hatchling") is None:
         pytest.skip("hatchling is not installed; it is in the dependency group dev")
     folder = tmp_path_factory.mktemp("built")
@@ -50,7 +50,7 @@ def build(source: Path, target: str, folder: Path) -> None:
     subprocess.run(command, cwd=source, check=True, capture_output=True)
 
 
-def test_the_source_has_the_package_its_license_and_its_pages_for_readers(
+def test_the_source_distribution_has_the_package_its_license_and_its_pages(
     distributions: tuple[Path, Path],
 ) -> None:
     with tarfile.open(distributions[0]) as archive:
@@ -75,14 +75,14 @@ def test_the_wheel_has_every_file_of_the_package_and_no_other(distributions: tup
     assert "\nLicense-Expression: MIT\n" in text
 
 
-def test_it_works_where_it_is_installed(distributions: tuple[Path, Path], tmp_path: Path) -> None:
+def test_the_wheel_works_once_installed(distributions: tuple[Path, Path], tmp_path: Path) -> None:
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-index"]
     subprocess.run([*pip, "--no-deps", "--no-compile", str(distributions[1])], check=True)
     (packages,) = (home / "lib").glob("python*/site-packages")
-    # the packages that it depends on are those of this environment; nothing is fetched
+    # its dependencies come from this environment, so nothing is downloaded
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib"), encoding="utf-8")
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 

@@ -1,4 +1,4 @@
-"""What the tests of telemetry share: an OpenTelemetry that keeps what it is told, and a store that meets faults."""
+"""Helpers for tests of telemetry: an OpenTelemetry that records everything, and a store with injected faults."""
 
 from __future__ import annotations
 
@@ -19,7 +19,16 @@ from holdall import Database, Index, Key, Model, SortKey
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.testing import FaultyBackend
 
-__all__ = ["COLOURS", "QUICK", "Account", "Entry", "Told", "faulty", "ran", "set_up_telemetry"]
+__all__ = [
+    "COLOURS",
+    "QUICK",
+    "Account",
+    "Entry",
+    "Recording",
+    "open_faulty",
+    "run_coloured",
+    "set_up_telemetry",
+]
 
 COLOURS = ["blocking", "awaiting"]
 QUICK: Any = {"initial_backoff": 0.0}
@@ -37,8 +46,8 @@ class Entry(Model):
     text: str = ""
 
 
-class Told:
-    """What OpenTelemetry was told."""
+class Recording:
+    """The spans and measurements that OpenTelemetry received."""
 
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()
@@ -54,16 +63,16 @@ class Told:
         return list(self.exporter.get_finished_spans())
 
     def find_spans(self, *names: str) -> list[ReadableSpan]:
-        """The spans whose names begin so."""
+        """The spans whose names begin with one of these."""
         return [span for span in self.spans if span.name.startswith(names)]
 
-    def one(self, name: str) -> ReadableSpan:
-        """The only span whose name begins so."""
+    def find_span(self, name: str) -> ReadableSpan:
+        """The only span whose name begins with this."""
         (span,) = self.find_spans(name)
         return span
 
-    def children(self, parent: ReadableSpan) -> list[str]:
-        """The names of the spans right below another, in the order of their ends."""
+    def list_children(self, parent: ReadableSpan) -> list[str]:
+        """The names of the direct children of a span, in the order of their ends."""
         assert parent.context is not None
         return [
             span.name
@@ -71,8 +80,8 @@ class Told:
             if span.parent is not None and span.parent.span_id == parent.context.span_id
         ]
 
-    def points(self, name: str) -> list[tuple[dict[str, Any], Any]]:
-        """What was measured under a name: attributes, and the point."""
+    def list_points(self, name: str) -> list[tuple[dict[str, Any], Any]]:
+        """The points of a metric, with their attributes."""
         data = self.reader.get_metrics_data()
         assert data is not None
         return [
@@ -90,32 +99,32 @@ class Told:
 
 
 @contextmanager
-def set_up_telemetry(*, traces: bool = True, measures: bool = True) -> Iterator[Told]:
-    """A program that has set up OpenTelemetry, which can really be done only once in a process."""
-    told = Told()
+def set_up_telemetry(*, traces: bool = True, measures: bool = True) -> Iterator[Recording]:
+    """Set up OpenTelemetry as a program does; unlike a program, repeatedly in one process."""
+    recording = Recording()
     with pytest.MonkeyPatch.context() as patch:
         if traces:
-            patch.setattr(trace, "_TRACER_PROVIDER", told.tracing)
+            patch.setattr(trace, "_TRACER_PROVIDER", recording.tracing)
         if measures:
-            patch.setattr(metrics._internal, "_METER_PROVIDER", told.metering)
-        yield told
-    told.tracing.shutdown()
-    told.metering.shutdown()
+            patch.setattr(metrics._internal, "_METER_PROVIDER", recording.metering)
+        yield recording
+    recording.tracing.shutdown()
+    recording.metering.shutdown()
 
 
 @contextmanager
-def faulty() -> Iterator[tuple[Database, FaultyBackend]]:
-    """A database with its tables, whose next requests can be made to fail."""
+def open_faulty() -> Iterator[tuple[Database, FaultyBackend]]:
+    """Open a database with tables, and a backend whose next requests can be made to fail."""
     backend = FaultyBackend(EmbeddedBackend(None))
     with Database(backend=backend) as db:
         db.table.create(models=[Account, Entry])
-        db.get(Account, "nobody")
+        db.get(Account, "missing")
         db.query(Account, index="by_branch", branch="nowhere").all()
         yield db, backend
 
 
-def ran(colour: str, db: Database, body: Callable[[Any], Any], **options: Any) -> Any:
-    """``db.run`` of a function that only records, in either colour."""
+def run_coloured(colour: str, db: Database, body: Callable[[Any], Any], **options: Any) -> Any:
+    """Call ``db.run`` or ``db.aio.run`` with a function that awaits nothing."""
     if colour == "blocking":
         return db.run(body, **QUICK, **options)
 

@@ -1,4 +1,4 @@
-"""What the log and OpenTelemetry hear of a busy program: names, counts and codes; nothing of its data."""
+"""The log and OpenTelemetry get names, counts and codes from a busy program, but none of its data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import pytest
 from annotated_types import Ge
-from telemetry_rig import QUICK, Told, set_up_telemetry
+from telemetry_rig import QUICK, Recording, set_up_telemetry
 
 from holdall import Database, Index, Key, Model, SortKey, col, field
 from holdall.backends.embedded import EmbeddedBackend
@@ -29,7 +29,7 @@ from holdall.testing import Fault, FaultyBackend
 
 MARK = "m4rk"
 NUMBER = 4242424242
-MARKS = (MARK, str(NUMBER), "bTRya")  # the last is how base64 begins
+MARKS = (MARK, str(NUMBER), "bTRya")  # the last is the beginning of its base64
 
 
 class Patient(Model, indexes=[Index("by_ward", key=["ward"])]):
@@ -73,8 +73,8 @@ def always_contend(db: Database) -> Any:
     return body
 
 
-def busy(db: Database, backend: FaultyBackend) -> None:
-    """One of everything that goes well, and of everything that does not."""
+def cause_all_outcomes(db: Database, backend: FaultyBackend) -> None:
+    """Run transactions and reads with every kind of outcome, successes and failures."""
     db.run(admit, "1")
     db.run(admit, "2")
     with pytest.raises(ModelAlreadyExistsError, match=MARK):
@@ -99,10 +99,10 @@ def busy(db: Database, backend: FaultyBackend) -> None:
     with pytest.raises(InvalidFieldError, match=str(-NUMBER)):
         db.run(lambda tx: setattr(treat(tx), "weight", -NUMBER))
     with pytest.raises(KeyError, match=MARK):
-        db.run(unlucky)
+        db.run(fail)
     with pytest.raises(KeyError, match=MARK), db.transaction() as tx:
-        unlucky(tx)
-    look(db)
+        fail(tx)
+    read_everything(db)
 
 
 def handle(tx: Any) -> None:
@@ -110,12 +110,12 @@ def handle(tx: Any) -> None:
     tx.after_commit(lambda: {}[patient.illness])
 
 
-def unlucky(tx: Any) -> None:
+def fail(tx: Any) -> None:
     raise KeyError(treat(tx).illness)
 
 
-def look(db: Database) -> None:
-    """Reads of all kinds, with data in every part of the request."""
+def read_everything(db: Database) -> None:
+    """Send reads of all kinds, with data in every part of the requests."""
     where = (col(Patient.illness) != f"{MARK}-x") & (col(Patient.weight) > NUMBER - 1)
     sort = Patient.number.begins_with(MARK)
     assert db.query(Patient, ward=f"{MARK}-w", sort=sort, where=where).all()
@@ -128,15 +128,15 @@ def look(db: Database) -> None:
         db.send(GetItem("holdall", encode_item({"pk": f"{MARK}-1"})))
 
 
-async def busy_awaiting(db: Database, backend: FaultyBackend) -> None:
-    """The same in the other colour, where it differs."""
+async def cause_all_outcomes_awaiting(db: Database, backend: FaultyBackend) -> None:
+    """The outcomes whose async code differs."""
 
     async def treat(tx: Any) -> Any:
         patient = await tx.get_one(Patient, ward=f"{MARK}-w", number=f"{MARK}-1")
         patient.illness = f"{MARK}-{tx.carry.of(dict).setdefault('id', db.port.new_id())}"
         return patient
 
-    async def unlucky(tx: Any) -> None:
+    async def fail(tx: Any) -> None:
         raise KeyError((await treat(tx)).illness)
 
     backend.inject(None, Fault.THROTTLE, None, Fault.UNAVAILABLE)
@@ -146,52 +146,52 @@ async def busy_awaiting(db: Database, backend: FaultyBackend) -> None:
         await db.aio.run(treat)
     with pytest.raises(KeyError, match=MARK):
         async with db.aio.transaction() as tx:
-            await unlucky(tx)
+            await fail(tx)
 
 
 @contextmanager
-def ward() -> Iterator[tuple[Database, FaultyBackend]]:
+def open_ward() -> Iterator[tuple[Database, FaultyBackend]]:
     backend = FaultyBackend(EmbeddedBackend(None))
     with Database(backend=backend) as db:
         db.table.create(models=[Patient])
         yield db, backend
 
 
-def whole(record: logging.LogRecord) -> str:
-    """All that a handler could make of a record, an error's message and trace included."""
+def format_whole(record: logging.LogRecord) -> str:
+    """Everything that a handler could print of a record, including an error's message and traceback."""
     return f"{logging.Formatter().format(record)} {record.__dict__}"
 
 
-def dump_telemetry(told: Told) -> str:
-    """All that OpenTelemetry could pass on."""
-    data = told.reader.get_metrics_data()
+def dump_telemetry(recording: Recording) -> str:
+    """Everything that OpenTelemetry could export."""
+    data = recording.reader.get_metrics_data()
     assert data is not None
-    return "\n".join([*(span.to_json() for span in told.spans), data.to_json()])
+    return "\n".join([*(span.to_json() for span in recording.spans), data.to_json()])
 
 
-def test_nothing_of_the_data_reaches_the_log_or_opentelemetry(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_data_reaches_the_log_or_opentelemetry(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    with ward() as (db, backend), set_up_telemetry() as told:
-        busy(db, backend)
-        asyncio.run(busy_awaiting(db, backend))
-        texts = [*map(whole, caplog.records), dump_telemetry(told)]
+    with open_ward() as (db, backend), set_up_telemetry() as recording:
+        cause_all_outcomes(db, backend)
+        asyncio.run(cause_all_outcomes_awaiting(db, backend))
+        texts = [*map(format_whole, caplog.records), dump_telemetry(recording)]
     found = {mark for mark in MARKS for text in texts if mark in text}
     assert found == set()
-    assert len(told.spans) > 50
+    assert len(recording.spans) > 50
     assert "Patient" not in MARKS
-    assert any("Patient" in text for text in texts)  # names of models may be told
+    assert any("Patient" in text for text in texts)  # names of models may appear
 
 
-def test_the_log_hears_of_what_was_retried_given_up_throttled_or_is_unknown(
+def test_the_log_reports_retries_failures_throttling_and_unknown_outcomes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="holdall")
-    with ward() as (db, backend):
-        busy(db, backend)
-    heard = [(r.levelname, r.getMessage()) for r in caplog.records if r.name == "holdall.transactions"]
-    assert heard == [
+    with open_ward() as (db, backend):
+        cause_all_outcomes(db, backend)
+    messages = [(r.levelname, r.getMessage()) for r in caplog.records if r.name == "holdall.transactions"]
+    assert messages == [
         ("DEBUG", "transaction admit: gave up after attempt 1 (model-already-exists)"),
-        ("DEBUG", f"transaction {BUSY}.<lambda>: gave up after attempt 1 (unique-violation)"),
+        ("DEBUG", f"transaction {OUTCOMES}.<lambda>: gave up after attempt 1 (unique-violation)"),
         (
             "DEBUG",
             "transaction contend.<locals>.body: attempt 1 failed with contention, the next begins in 0.000 s",
@@ -210,19 +210,19 @@ def test_the_log_hears_of_what_was_retried_given_up_throttled_or_is_unknown(
         ("WARNING", "transaction treat: gave up after attempt 1 (throttled)"),
         ("WARNING", "transaction treat: it is unknown whether it was committed (outcome-unknown)"),
         ("WARNING", "transaction handle: committed, but a step after the commit failed (after-commit)"),
-        ("DEBUG", f"transaction {BUSY}.<lambda>: gave up after attempt 1 (invalid-field)"),
-        ("DEBUG", "transaction unlucky: gave up after attempt 1 (KeyError)"),
+        ("DEBUG", f"transaction {OUTCOMES}.<lambda>: gave up after attempt 1 (invalid-field)"),
+        ("DEBUG", "transaction fail: gave up after attempt 1 (KeyError)"),
         ("DEBUG", "transaction in a with block: gave up after attempt 1 (KeyError)"),
     ]
 
 
-BUSY = "busy.<locals>"
+OUTCOMES = "cause_all_outcomes.<locals>"
 ALWAYS = "always_contend.<locals>.body"
 
 
-def test_all_loggers_are_below_the_one_of_the_package(caplog: pytest.LogCaptureFixture) -> None:
+def test_all_loggers_are_children_of_the_packages_logger(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    with ward() as (db, backend):
-        busy(db, backend)
+    with open_ward() as (db, backend):
+        cause_all_outcomes(db, backend)
     assert {record.name.partition(".")[0] for record in caplog.records} == {"holdall"}
     assert all(record.exc_info is None for record in caplog.records)

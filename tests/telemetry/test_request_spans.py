@@ -1,4 +1,4 @@
-"""One span for each request: what it says, and what it never says."""
+"""One span per request: its names, costs, errors and parents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
-from telemetry_rig import COLOURS, Account, Entry, faulty, set_up_telemetry
+from telemetry_rig import COLOURS, Account, Entry, open_faulty, set_up_telemetry
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -81,14 +81,14 @@ def send(colour: str, db: Database, request: Request[Any]) -> Any:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_span_names_operation_and_table_and_says_what_it_cost(
+def test_a_span_has_the_operation_the_table_and_the_cost(
     request_: Request[Any], name: str, more: dict[str, Any], colour: str
 ) -> None:
-    with faulty() as (db, _), set_up_telemetry() as told:
+    with open_faulty() as (db, _), set_up_telemetry() as recording:
         capacity = send(colour, db, request_).capacity
-    (span,) = told.spans
+    (span,) = recording.spans
     assert span.name == name
-    assert span.kind is SpanKind.INTERNAL  # no other process is asked
+    assert span.kind is SpanKind.INTERNAL  # the store is in this process
     assert span.status.status_code is StatusCode.UNSET
     assert span.events == ()
     attributes: dict[str, Any] = dict(span.attributes or {})
@@ -117,25 +117,25 @@ def test_a_span_names_operation_and_table_and_says_what_it_cost(
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_work_on_tables_has_dynamodbs_names(request_: Request[Any], name: str) -> None:
+def test_requests_about_tables_have_dynamodbs_names(request_: Request[Any], name: str) -> None:
     with Database("memory:") as db:
         db.table.create()
         db.send(SetTtl(TABLE, None))
-        with set_up_telemetry() as told:
+        with set_up_telemetry() as recording:
             db.send(request_)
-    (span,) = told.spans
+    (span,) = recording.spans
     assert span.name == name
     assert span.attributes is not None
     assert span.attributes["db.operation.name"] == name.partition(" ")[0]
 
 
-def test_a_request_to_several_tables_has_no_single_one_in_its_name() -> None:
+def test_the_span_of_a_request_to_several_tables_names_none_of_them() -> None:
     with Database("memory:") as db:
         db.table.create()
         db.send(CreateTable(OTHER))
-        with set_up_telemetry() as told:
+        with set_up_telemetry() as recording:
             db.send(TransactGet((GET, GetItem("other", {"pk": {"S": "p"}}))))
-    span = told.one("TransactGetItems")
+    span = recording.find_span("TransactGetItems")
     assert span.name == "TransactGetItems"
     assert span.attributes is not None
     assert span.attributes["aws.dynamodb.table_names"] == (TABLE, "other")
@@ -144,19 +144,19 @@ def test_a_request_to_several_tables_has_no_single_one_in_its_name() -> None:
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_an_error_is_told_by_its_code_alone(colour: str) -> None:
-    with faulty() as (db, _):
+def test_an_error_is_recorded_only_as_its_code(colour: str) -> None:
+    with open_faulty() as (db, _):
         db.send(PUT)
-        with set_up_telemetry() as told, pytest.raises(ConditionFailedError):
+        with set_up_telemetry() as recording, pytest.raises(ConditionFailedError):
             send(colour, db, PutItem(TABLE, KEY, NotExists(path("pk"))))
-    (span,) = told.spans
+    (span,) = recording.spans
     assert span.attributes is not None
     assert span.attributes["error.type"] == "condition-failed"
     assert (span.status.status_code, span.status.description) == (StatusCode.ERROR, "condition-failed")
     assert span.events == ()
 
 
-def test_a_service_is_asked_as_a_client_and_its_own_code_is_told() -> None:
+def test_a_request_to_a_service_is_a_client_span_with_the_services_error_code() -> None:
     class Refusing:
         def send_blocking(self, request: Request[Any]) -> Any:
             error = ThrottledError("too fast")
@@ -170,12 +170,12 @@ def test_a_service_is_asked_as_a_client_and_its_own_code_is_told() -> None:
             pass
 
     with (
-        set_up_telemetry() as told,
+        set_up_telemetry() as recording,
         Database("dynamodb://my-app", backend=Refusing()) as db,
         pytest.raises(ThrottledError),
     ):
         db.send(GetItem("my-app", KEY))
-    (span,) = told.spans
+    (span,) = recording.spans
     assert span.kind is SpanKind.CLIENT
     assert span.attributes is not None
     assert span.attributes["db.system.name"] == "aws.dynamodb"
@@ -183,58 +183,58 @@ def test_a_service_is_asked_as_a_client_and_its_own_code_is_told() -> None:
     assert span.attributes["error.type"] == "throttled"
 
 
-def test_a_read_from_the_backend_for_reads_says_so() -> None:
+def test_a_read_from_the_separate_backend_for_reads_is_marked() -> None:
     cache = EmbeddedBackend(None)
     Database(backend=cache).table.create()
     with Database("memory:", reads=cache) as db:
         db.table.create()
-        with set_up_telemetry() as told:
+        with set_up_telemetry() as recording:
             db.send(GET)
             db.send(GetItem(TABLE, KEY, True))
             asyncio.run(db.aio.send(GET))
-    assert [(span.attributes or {}).get("holdall.reads") for span in told.spans] == [True, None, True]
+    assert [(span.attributes or {}).get("holdall.reads") for span in recording.spans] == [True, None, True]
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_requests_are_children_of_what_the_program_was_doing(colour: str) -> None:
-    with faulty() as (db, _), set_up_telemetry() as told:
-        with told.tracer.start_as_current_span("handle a request"):
+def test_requests_are_children_of_the_programs_current_span(colour: str) -> None:
+    with open_faulty() as (db, _), set_up_telemetry() as recording:
+        with recording.tracer.start_as_current_span("handle a request"):
             send(colour, db, GET)
         send(colour, db, GET)
-    outer = told.one("handle a request")
-    assert told.children(outer) == ["GetItem holdall"]
-    assert told.spans[-1].parent is None
+    outer = recording.find_span("handle a request")
+    assert recording.list_children(outer) == ["GetItem holdall"]
+    assert recording.spans[-1].parent is None
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_requests_that_run_side_by_side_are_children_of_the_one_who_gathers_them(colour: str) -> None:
-    with faulty() as (db, _), set_up_telemetry() as told:
-        with told.tracer.start_as_current_span("count"):
+def test_concurrent_requests_of_one_scan_are_children_of_the_current_span(colour: str) -> None:
+    with open_faulty() as (db, _), set_up_telemetry() as recording:
+        with recording.tracer.start_as_current_span("count"):
             if colour == "blocking":
                 db.scan(Entry, segments=8).count()
             else:
                 asyncio.run(db.aio.scan(Entry, segments=8).count())
-        assert told.children(told.one("count")) == ["Scan holdall"] * 8
+        assert recording.list_children(recording.find_span("count")) == ["Scan holdall"] * 8
 
 
-def test_tasks_side_by_side_have_their_own_children() -> None:
-    async def read(db: Database, told: Any, name: str) -> None:
-        with told.tracer.start_as_current_span(name):
+def test_concurrent_tasks_have_their_own_children() -> None:
+    async def read(db: Database, recording: Any, name: str) -> None:
+        with recording.tracer.start_as_current_span(name):
             for _ in range(5):
                 await db.aio.get(Account, name)
                 await asyncio.sleep(0)
 
-    async def both(db: Database, told: Any) -> None:
-        await asyncio.gather(*(read(db, told, name) for name in ("ada", "bo")))
+    async def both(db: Database, recording: Any) -> None:
+        await asyncio.gather(*(read(db, recording, name) for name in ("ada", "bo")))
 
-    with faulty() as (db, _), set_up_telemetry() as told:
-        asyncio.run(both(db, told))
+    with open_faulty() as (db, _), set_up_telemetry() as recording:
+        asyncio.run(both(db, recording))
     for name in ("ada", "bo"):
-        assert told.children(told.one(name)) == ["GetItem holdall"] * 5
+        assert recording.list_children(recording.find_span(name)) == ["GetItem holdall"] * 5
 
 
-def test_a_read_that_is_cancelled_ends_its_span_and_is_no_error_of_its() -> None:
-    class Slow(EmbeddedBackend):
+def test_a_cancelled_read_ends_its_span_without_an_error_status() -> None:
+    class HangingBackend(EmbeddedBackend):
         async def send_awaiting(self, request: Request[Any]) -> Any:
             await asyncio.Event().wait()
 
@@ -245,19 +245,19 @@ def test_a_read_that_is_cancelled_ends_its_span_and_is_no_error_of_its() -> None
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    with set_up_telemetry() as told, Database(backend=Slow(None)) as db:
+    with set_up_telemetry() as recording, Database(backend=HangingBackend(None)) as db:
         asyncio.run(cancel(db))
-    (span,) = told.spans
+    (span,) = recording.spans
     assert span.status.status_code is StatusCode.UNSET
     assert span.attributes is not None
     assert span.attributes["error.type"] == "asyncio.exceptions.CancelledError"
 
 
-def test_the_fault_of_a_request_leaves_the_next_one_alone() -> None:
-    with faulty() as (db, backend), set_up_telemetry() as told:
+def test_a_failed_request_does_not_affect_the_span_of_the_next() -> None:
+    with open_faulty() as (db, backend), set_up_telemetry() as recording:
         backend.inject(Fault.UNAVAILABLE)
-        with told.tracer.start_as_current_span("work"):
+        with recording.tracer.start_as_current_span("work"):
             with pytest.raises(Exception, match="on purpose"):
                 db.send(GET)
             db.send(GET)
-    assert told.children(told.one("work")) == ["GetItem holdall", "GetItem holdall"]
+    assert recording.list_children(recording.find_span("work")) == ["GetItem holdall", "GetItem holdall"]

@@ -1,4 +1,4 @@
-"""The fault-injecting backend does to requests what the world does, and nothing else."""
+"""The fault-injecting backend: each fault does to requests what it promises, and nothing else."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read_stored(backend: EmbeddedBackend) -> Any:
         (Fault.LOST_AFTER, OutcomeUnknown, True),
     ],
 )
-def test_a_fault_does_what_it_says_in_both_colours(
+def test_each_fault_does_what_it_promises_sync_and_async(
     real: EmbeddedBackend, fault: Fault, error: type[Exception], happened: bool
 ) -> None:
     faulty = FaultyBackend(real)
@@ -78,7 +78,7 @@ def test_a_fault_does_what_it_says_in_both_colours(
     assert faulty.injected == {fault: 2}
 
 
-def test_what_the_caller_can_retry_is_marked_so() -> None:
+def test_errors_that_the_caller_can_retry_are_marked_retryable() -> None:
     assert ThrottledError("x").retryable
     assert ServiceUnavailableError("x").retryable
     assert not OutcomeUnknown("x").retryable
@@ -94,7 +94,7 @@ def test_a_stale_read_shows_the_item_before_its_last_write(real: EmbeddedBackend
     assert run(port.send(CONSISTENT)).item == encode_item({"pk": "a", "n": 2})
 
 
-def test_stale_reads_have_to_be_prepared_for(real: EmbeddedBackend) -> None:
+def test_stale_reads_must_be_enabled_from_the_start(real: EmbeddedBackend) -> None:
     with pytest.raises(ValueError, match="STALE"):
         FaultyBackend(real).inject(Fault.STALE)
 
@@ -111,7 +111,7 @@ def test_a_lost_transaction_resent_with_its_token_happens_once(real: EmbeddedBac
     assert read_stored(real) == "1"
 
 
-def test_what_is_delivered_twice_happens_once_by_its_stamp_or_its_token(real: EmbeddedBackend) -> None:
+def test_a_request_delivered_twice_happens_once_if_it_has_a_stamp_or_a_token(real: EmbeddedBackend) -> None:
     faulty = FaultyBackend(real)
     create = stamped(PutItem(TABLE, encode_item({"pk": "a", "n": 1}), NotExists(path("pk"))), "stamp")
     count = UpdateItem(TABLE, KEY, Update((Add(path("n"), value(1)),)))
@@ -120,11 +120,11 @@ def test_what_is_delivered_twice_happens_once_by_its_stamp_or_its_token(real: Em
     faulty.send_blocking(TransactWrite((count,), "token"))
     assert read_stored(real) == "2"
     faulty.send_blocking(count)
-    assert read_stored(real) == "4", "a plain write has neither"
+    assert read_stored(real) == "4", "a plain write has neither, so it happens twice"
 
 
 def test_the_same_seed_draws_the_same_faults(real: EmbeddedBackend) -> None:
-    def course(seed: int) -> list[str]:
+    def list_replies(seed: int) -> list[str]:
         faulty = FaultyBackend(real, {Fault.THROTTLE: 0.3, Fault.UNAVAILABLE: 0.3}, seed=seed)
         names = []
         for _ in range(50):
@@ -135,6 +135,6 @@ def test_the_same_seed_draws_the_same_faults(real: EmbeddedBackend) -> None:
                 names.append(error.code)
         return names
 
-    assert course(1) == course(1)
-    assert course(1) != course(2)
-    assert set(course(1)) == {"ok", "throttled", "service-unavailable"}
+    assert list_replies(1) == list_replies(1)
+    assert list_replies(1) != list_replies(2)
+    assert set(list_replies(1)) == {"ok", "throttled", "service-unavailable"}

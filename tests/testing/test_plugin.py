@@ -1,4 +1,4 @@
-"""With the shipped plugin, a test knows the jobs of the program and of its own file, and forgets its own."""
+"""With the shipped plugin, a test knows the jobs of the program and of its file; jobs that it declares end with it."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ def test_a_test_declares():
     @holdall.job("of-a-test")
     def work(): ...
 
-    @on("published", name="heard")
-    def hear(event): ...
+    @on("published", name="handled")
+    def handle(event): ...
 
     @analyzer("text/csv")
-    def look(path, blob): ...
+    def read_csv(path, blob): ...
 
-    assert [each.__name__ for each in analyzers.values()] == ["read_text", "look"]
+    assert [each.__name__ for each in analyzers.values()] == ["read_text", "read_csv"]
 
     holdall.job("of-a-top-level-function")(test_a_test_declares)
 
-    assert declared_jobs().keys() >= {"nightly", "of-this-file", "of-a-test", "heard"}
+    assert declared_jobs().keys() >= {"nightly", "of-this-file", "of-a-test", "handled"}
 
 @analyzer("text/*")
 def read_text(path, blob): ...
 
-def test_a_module_is_imported_here_first():
+def test_a_module_is_imported_first_in_this_test():
     import late
 
-def test_what_tests_declared_is_gone_and_what_modules_declared_is_not():
+def test_declarations_of_tests_are_gone_and_those_of_modules_remain():
     assert {name for name in declared_jobs() if not name.startswith("holdall.")} == {"nightly", "of-this-file", "late"}
     assert [*analyzers.values()] == [read_text]
 
-def test_a_test_declares_a_job_of_the_program_anew():
+def test_a_test_replaces_a_job_of_the_program():
     declared_jobs().pop("nightly")
     holdall.job("nightly")(lambda: None)
 
-def test_the_job_is_again_the_programs():
+def test_afterwards_the_job_is_the_programs_again():
     assert declared_jobs()["nightly"] is program.nightly
 """
 
@@ -81,13 +81,15 @@ def test_each_test_knows_the_jobs_of_the_program_and_of_its_file(pytester: pytes
 
 
 def test_jobs_of_a_file_whose_tests_are_not_selected_are_not_known(pytester: pytest.Pytester) -> None:
-    second = SECOND.replace(', "late"', "")  # which a test of the first file would have imported
+    second = SECOND.replace(', "late"', "")  # the first file imports it, and is not selected
     pytester.makepyfile(program=PROGRAM, test_first=FIRST, test_second=second)
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider", "-k", "another_test_file")
     result.assert_outcomes(passed=1, deselected=5)
 
 
-def test_the_plugin_loads_nothing_of_holdall_for_those_who_do_not_use_it(pytester: pytest.Pytester) -> None:
+def test_the_plugin_loads_no_other_module_of_holdall_if_the_suite_does_not_use_it(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makepyfile(
         """
         import sys

@@ -1,4 +1,4 @@
-"""The fixtures of the shipped plugin, in the suite of a program that uses Holdall, run by pytest in its own process."""
+"""The fixtures of the shipped plugin, in the test suite of a program, which pytest runs in a separate process."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_each_test_begins_with_an_empty_store(holdall_db, round):
     holdall_db.files.put("a", b"a")
     place(holdall_db, "1")
 
-def test_jobs_run_when_the_test_says_so(holdall_db):
+def test_jobs_run_when_the_test_drains_them(holdall_db):
     SENT.clear()
     place(holdall_db, "1")
     assert SENT == []
@@ -63,7 +63,7 @@ def test_urls_can_be_signed(holdall_db):
     assert order.receipt.url().startswith("/attachments/")
     assert holdall_db.files.url("a")
 
-def test_the_twins_have_one_store(holdall_db, async_holdall_db):
+def test_the_sync_and_the_async_fixture_share_one_store(holdall_db, async_holdall_db):
     import asyncio
     place(holdall_db, "1")
     assert asyncio.run(async_holdall_db.get(Order, "1")).quantity == 1
@@ -76,7 +76,7 @@ import pytest
 def holdall_settings():
     return {"files": {"photos": "memory:", "letters": "memory:"}, "table_name": "shop"}
 
-def test_the_settings_are_those_of_the_program(holdall_db):
+def test_the_program_can_override_the_settings(holdall_db):
     assert holdall_db.table.name == "shop"
     holdall_db.files["letters"].put("a", b"a")
 """
@@ -110,21 +110,21 @@ def test_the_lease_of_a_dead_worker_ends(holdall_db, holdall_clock):
     from holdall.jobs.lease import take
 
     holdall_db.jobs.enqueue(send_receipt, "1")
-    run(take(holdall_db._context, holdall_db.jobs.list()[0], "of a worker that died", 30.0))
+    run(take(holdall_db._context, holdall_db.jobs.list()[0], "a worker that died", 30.0))
     assert holdall_db.worker().drain().started == 0
     holdall_clock.advance(timedelta(minutes=5))
     assert holdall_db.worker().drain().succeeded == 1
 
 def test_signed_urls_expire(holdall_db, holdall_clock):
-    def token():
+    def sign():
         return holdall_db.files.url("a", expires=60).rpartition("/")[2]
 
-    given = token()
+    token = sign()
     holdall_clock.advance(59)
-    assert holdall_db.files.verify_download(given).key == "a"
+    assert holdall_db.files.verify_download(token).key == "a"
     holdall_clock.advance(2)
     with pytest.raises(InvalidTokenError):
-        holdall_db.files.verify_download(given)
+        holdall_db.files.verify_download(token)
 
 def test_signed_ids_expire(holdall_db, holdall_clock):
     blob = holdall_db.blobs.create_and_upload(b"a", filename="a.txt")
@@ -133,12 +133,12 @@ def test_signed_ids_expire(holdall_db, holdall_clock):
     holdall_clock.advance(61)
     assert holdall_db.blobs.find_signed(signed) is None
 
-def test_it_moves_databases_that_the_program_opened_and_twins(holdall_clock, tmp_path):
+def test_the_clock_also_moves_databases_that_the_program_opened(holdall_clock, tmp_path):
     with Database(f"embedded:{tmp_path / 'app.db'}", files=f"file:{tmp_path / 'files'}") as db:
         holdall_clock.set(datetime(2030, 1, 1, tzinfo=UTC))
         assert db.port.now() == db.aio.port.now() == holdall_clock.now()
 
-def test_a_moment_without_a_time_zone_is_refused(holdall_clock):
+def test_a_time_without_a_time_zone_is_rejected(holdall_clock):
     with pytest.raises(ValueError, match="no time zone"):
         holdall_clock.set(datetime(2030, 1, 1))
 
@@ -154,7 +154,7 @@ from holdall.errors import OutcomeUnknown, TransactionFailedError
 from holdall.testing import Fault
 from shop import Order, place
 
-def test_conflicts_and_throttling_are_survived(holdall_db, holdall_faults, holdall_clock):
+def test_a_transaction_survives_conflicts_and_throttling(holdall_db, holdall_faults, holdall_clock):
     place(holdall_db, "1")
     attempts = []
 
@@ -168,9 +168,9 @@ def test_conflicts_and_throttling_are_survived(holdall_db, holdall_faults, holda
     add()
     assert len(attempts) == 3
     assert holdall_db.get(Order, "1").quantity == 2
-    assert holdall_clock.now() > before  # the pauses between attempts moved it, and the test did not wait
+    assert holdall_clock.now() > before  # the pauses between attempts advanced the clock instead of waiting
 
-def test_a_lost_reply(holdall_db, holdall_faults):
+def test_after_a_lost_reply_the_write_has_happened(holdall_db, holdall_faults):
     holdall_faults.inject(Fault.LOST_AFTER, into="writes")
     with pytest.raises(OutcomeUnknown):
         with holdall_db.transaction() as tx:
@@ -178,7 +178,7 @@ def test_a_lost_reply(holdall_db, holdall_faults):
     assert holdall_db.get(Order, "1")
     assert holdall_faults.injected == {Fault.LOST_AFTER: 1}
 
-def test_an_outage(holdall_db, holdall_faults, holdall_clock):
+def test_rates_can_simulate_an_outage(holdall_db, holdall_faults, holdall_clock):
     place(holdall_db, "1")
     holdall_faults.set_rates({Fault.UNAVAILABLE: 1.0})
     with pytest.raises(TransactionFailedError):
@@ -186,7 +186,7 @@ def test_an_outage(holdall_db, holdall_faults, holdall_clock):
     holdall_faults.set_rates({})
     assert holdall_db.get(Order, "1")
 
-def test_reads_meet_no_conflict(holdall_db, holdall_faults):
+def test_reads_have_no_conflicts(holdall_db, holdall_faults):
     place(holdall_db, "1")
     holdall_faults.inject(Fault.CONFLICT, into="reads")
     assert holdall_db.get(Order, "1")
@@ -201,7 +201,7 @@ def anyio_backend():
     return "asyncio"
 
 {mark}
-async def test_it_is_used_in_a_coroutine(async_holdall_db):
+async def test_a_coroutine_can_use_the_fixture(async_holdall_db):
     SENT.clear()
     async with async_holdall_db.transaction() as tx:
         tx.create(Order, number="1")
@@ -211,25 +211,25 @@ async def test_it_is_used_in_a_coroutine(async_holdall_db):
     assert SENT == ["1"]
 
 {mark}
-async def test_each_has_its_own(async_holdall_db):
+async def test_each_test_has_its_own_database(async_holdall_db):
     assert await async_holdall_db.get(Order, "1") is None
 """
 
-ALONE = (
+WITHOUT_PLUGIN = (
     AWAITED.format(mark="")
     + """
 
 import asyncio
 from functools import wraps
 
-def alone(function):
+def run_alone(function):
     @wraps(function)
     def test(*args, **kwargs):
         asyncio.run(function(*args, **kwargs))
     return test
 
-test_it_is_used_in_a_coroutine = alone(test_it_is_used_in_a_coroutine)
-test_each_has_its_own = alone(test_each_has_its_own)
+test_a_coroutine_can_use_the_fixture = run_alone(test_a_coroutine_can_use_the_fixture)
+test_each_test_has_its_own_database = run_alone(test_each_test_has_its_own_database)
 """
 )
 
@@ -247,9 +247,9 @@ def test_the_async_fixture_needs_no_particular_plugin(pytester: pytest.Pytester,
     if plugin != "none" and find_spec(plugin) is None:
         pytest.skip(f"{plugin} is not installed")
     mark = {"anyio": "@pytest.mark.anyio", "pytest_asyncio": "@pytest.mark.asyncio"}.get(plugin)
-    pytester.makepyfile(shop=SHOP, test_suite=ALONE if mark is None else AWAITED.format(mark=mark))
-    without = [f"-pno:{other}" for other in ("anyio", "asyncio") if other not in plugin]
+    pytester.makepyfile(shop=SHOP, test_suite=WITHOUT_PLUGIN if mark is None else AWAITED.format(mark=mark))
+    disabled = [f"-pno:{other}" for other in ("anyio", "asyncio") if other not in plugin]
     if plugin == "pytest_asyncio":
-        without += ["-o", "asyncio_default_fixture_loop_scope=function"]
-    result = pytester.runpytest_subprocess("-q", "-W", "error", "-p", "no:cacheprovider", *without)
+        disabled += ["-o", "asyncio_default_fixture_loop_scope=function"]
+    result = pytester.runpytest_subprocess("-q", "-W", "error", "-p", "no:cacheprovider", *disabled)
     result.assert_outcomes(passed=2)

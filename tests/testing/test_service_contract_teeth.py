@@ -1,4 +1,4 @@
-"""The contract of services can fail: a service that tells one lie breaks the sentence that speaks of it."""
+"""The contract of file services can fail: a service with one defect fails the check for that defect."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ from holdall.testing.file_contract.check import md5_of
 
 R = TypeVar("R")
 Answer = Callable[[Request[Any]], Any]
-Lie = Callable[[Any, Answer], Any]
+Defect = Callable[[Any, Answer], Any]
 
 
-class LyingService:
-    """A service in memory, one kind of whose answers is a lie."""
+class DefectiveService:
+    """A service in memory that answers one kind of request wrongly."""
 
-    def __init__(self, about: type[Request[Any]], lie: Lie) -> None:
+    def __init__(self, kind: type[Request[Any]], defect: Defect) -> None:
         self._inner = MemoryService()
-        self._about = about
-        self._lie = lie
+        self._kind = kind
+        self._defect = defect
 
     def send_blocking(self, request: Request[R]) -> R:
-        if isinstance(request, self._about):
-            return cast("R", self._lie(request, self._inner.send_blocking))
+        if isinstance(request, self._kind):
+            return cast("R", self._defect(request, self._inner.send_blocking))
         return self._inner.send_blocking(request)
 
     async def send_awaiting(self, request: Request[R]) -> R:
@@ -69,31 +69,31 @@ class LyingService:
 @dataclass(frozen=True)
 class Case:
     sentence: str
-    about: type[Request[Any]]
-    lie: Lie
-    shows: type[Exception] = AssertionError
+    kind: type[Request[Any]]
+    defect: Defect
+    error: type[Exception] = AssertionError
 
     def __str__(self) -> str:
         return self.sentence
 
 
-def without(**fields: Any) -> Lie:
-    """Some fields of the request are not looked at."""
+def ignore(**fields: Any) -> Defect:
+    """Replace some fields of the request, as if the service did not read them."""
     return lambda request, answer: answer(replace(request, **fields))
 
 
-def whole_object(request: GetObject, answer: Answer) -> Any:
+def send_whole_object(request: GetObject, answer: Answer) -> Any:
     return answer(replace(request, size=None))
 
 
-def end_is_an_error(request: GetObject, answer: Answer) -> Any:
+def refuse_range_beyond_end(request: GetObject, answer: Answer) -> Any:
     found: ObjectRange = answer(request)
     if request.start >= found.info.size > 0:
         raise ObjectNotFoundError("416")
     return found
 
 
-def keep_all_the_same(request: PutObject, answer: Answer) -> Any:
+def store_despite_error(request: PutObject, answer: Answer) -> Any:
     try:
         return answer(request)
     except IntegrityError:
@@ -104,7 +104,7 @@ def keep_all_the_same(request: PutObject, answer: Answer) -> Any:
 _start = threading.Barrier(8)
 
 
-def look_before_leaping(request: PutObject, answer: Answer) -> Any:
+def check_before_creating(request: PutObject, answer: Answer) -> Any:
     if request.if_absent is None:
         return answer(request)
     try:
@@ -112,20 +112,20 @@ def look_before_leaping(request: PutObject, answer: Answer) -> Any:
     except ObjectNotFoundError:
         _start.wait(timeout=10)
         return answer(replace(request, if_absent=None))
-    raise PreconditionFailedError("there is one")
+    raise PreconditionFailedError("the object exists")
 
 
-def look_before_replacing(request: PutObject, answer: Answer) -> Any:
+def check_before_replacing(request: PutObject, answer: Answer) -> Any:
     if request.if_match is None:
         return answer(request)
     if answer(HeadObject(request.service, request.key)).etag != request.if_match:
-        raise PreconditionFailedError("it is another")
+        raise PreconditionFailedError("the etag differs")
     _start.wait(timeout=10)
     return answer(replace(request, if_match=None))
 
 
-def matches_what_is_missing(request: Any, answer: Answer) -> Any:
-    """The condition is looked at only if there is something."""
+def ignore_etag_if_missing(request: Any, answer: Answer) -> Any:
+    """Check the condition only if the object exists."""
     key = request.key if isinstance(request, PutObject) else request.upload.key
     try:
         answer(HeadObject(request.service, key))
@@ -134,7 +134,7 @@ def matches_what_is_missing(request: Any, answer: Answer) -> Any:
     return answer(request)
 
 
-def tags_as_they_are_sent(request: GetTags, answer: Answer) -> Any:
+def leave_tags_encoded(request: GetTags, answer: Answer) -> Any:
     return {name: value.replace(" ", "+") for name, value in answer(request).items()}
 
 
@@ -152,8 +152,8 @@ def drop_tags(request: CopyObject, answer: Answer) -> Any:
     )
 
 
-def leave_tags(request: PutObject, answer: Answer) -> Any:
-    """A put without tags leaves those that were there."""
+def keep_old_tags(request: PutObject, answer: Answer) -> Any:
+    """Let a put without tags keep the tags of the object that it replaces."""
     try:
         before = answer(GetTags(request.service, request.key))
     except ObjectNotFoundError:
@@ -161,29 +161,29 @@ def leave_tags(request: PutObject, answer: Answer) -> Any:
     return answer(replace(request, tags=request.tags or before))
 
 
-def never_any_id(request: HeadObject, answer: Answer) -> Any:
+def forget_put_id(request: HeadObject, answer: Answer) -> Any:
     return replace(answer(request), put_id=None)
 
 
-def in_utf_16_order(request: ListObjects, answer: Answer) -> Any:
+def sort_by_utf_16(request: ListObjects, answer: Answer) -> Any:
     page = answer(request)
     ordered = sorted(page.objects, key=lambda listed: listed.key.encode("utf-16-be"))
     return replace(page, objects=tuple(ordered))
 
 
-def last_of_a_page_lost(request: ListObjects, answer: Answer) -> Any:
+def lose_last_of_page(request: ListObjects, answer: Answer) -> Any:
     page = answer(request)
     return page if page.next is None else replace(page, objects=page.objects[:-1])
 
 
-def by_directory(request: ListObjects, answer: Answer) -> Any:
+def list_directory(request: ListObjects, answer: Answer) -> Any:
     page = answer(request)
     folder = request.prefix.rpartition("/")[0] + "/"
     kept = [listed for listed in page.objects if "/" not in listed.key.removeprefix(folder)]
     return replace(page, objects=tuple(kept))
 
 
-def by_position(request: ListObjects, answer: Answer) -> Any:
+def page_by_position(request: ListObjects, answer: Answer) -> Any:
     page = answer(ListObjects(request.service, request.prefix))
     start = int(request.after or 0)
     end = start + request.limit
@@ -196,7 +196,7 @@ def refuse_missing(request: DeleteObject, answer: Answer) -> Any:
     return answer(request)
 
 
-def up_to_the_first_missing(request: DeleteObjects, answer: Answer) -> Any:
+def stop_at_first_missing(request: DeleteObjects, answer: Answer) -> Any:
     report = answer(replace(request, keys=request.keys[:1]))
     for key in request.keys:
         try:
@@ -208,19 +208,19 @@ def up_to_the_first_missing(request: DeleteObjects, answer: Answer) -> Any:
     return report
 
 
-def bytes_alone(request: CopyObject, answer: Answer) -> Any:
+def copy_only_bytes(request: CopyObject, answer: Answer) -> Any:
     body = answer(GetObject(request.service, request.source)).body
     return answer(PutObject(request.service, request.key, body))
 
 
-def ascii_metadata(request: PutObject, answer: Answer) -> Any:
+def encode_metadata_as_ascii(request: PutObject, answer: Answer) -> Any:
     plain = {
         name: value.encode("ascii", "replace").decode() for name, value in request.headers.metadata.items()
     }
     return answer(replace(request, headers=replace(request.headers, metadata=plain)))
 
 
-def caseless(request: Any, answer: Answer) -> Any:
+def ignore_case(request: Any, answer: Answer) -> Any:
     return answer(replace(request, key=request.key.lower()))
 
 
@@ -233,11 +233,11 @@ def make_etag_of_size(request: Any, answer: Answer) -> Any:
     return replace(info, etag=f"of {info.size} bytes")
 
 
-def wrong_digest(request: HeadObject, answer: Answer) -> Any:
+def report_wrong_digest(request: HeadObject, answer: Answer) -> Any:
     return replace(answer(request), md5=md5_of(b"others"))
 
 
-def round_and_round(request: ListObjects, answer: Answer) -> Any:
+def repeat_pages(request: ListObjects, answer: Answer) -> Any:
     page = answer(request)
     return replace(page, next=request.after or "the beginning")
 
@@ -248,12 +248,12 @@ def show_too_early(request: UploadPart, answer: Answer) -> Any:
     return part
 
 
-def any_order(request: ListParts, answer: Answer) -> Any:
+def reverse_parts(request: ListParts, answer: Answer) -> Any:
     page = answer(request)
     return replace(page, parts=page.parts[::-1])
 
 
-def only_the_first_part(request: CompleteUpload, answer: Answer) -> Any:
+def use_only_first_part(request: CompleteUpload, answer: Answer) -> Any:
     return answer(replace(request, parts=request.parts[:1]))
 
 
@@ -261,79 +261,79 @@ def do_nothing(request: AbortUpload, answer: Answer) -> Any:
     return Done()
 
 
-def refuse_gone(request: AbortUpload, answer: Answer) -> Any:
+def refuse_missing_upload(request: AbortUpload, answer: Answer) -> Any:
     answer(ListParts(request.service, request.upload))
     return answer(request)
 
 
-def not_found_instead(request: Any, answer: Answer) -> Any:
+def report_not_found(request: Any, answer: Answer) -> Any:
     try:
         return answer(request)
     except InvalidObjectKeyError as error:
-        raise ObjectNotFoundError("what a strange key") from error
+        raise ObjectNotFoundError("invalid key") from error
 
 
-def whole_source(request: CopyPart, answer: Answer) -> Any:
+def copy_whole_source(request: CopyPart, answer: Answer) -> Any:
     body = answer(GetObject(request.service, request.source, if_match=request.if_match)).body
     return answer(UploadPart(request.service, request.upload, request.number, body))
 
 
 CASES = (
-    Case("objects: a range has the requested bytes", GetObject, whole_object),
+    Case("objects: a range has the requested bytes", GetObject, send_whole_object),
     Case("objects: the etag changes however quickly the bytes do", PutObject, make_etag_of_size),
-    Case("objects: a range beyond the end is empty", GetObject, end_is_an_error, ObjectNotFoundError),
-    Case("objects: a read of an object that changed is refused", GetObject, without(if_match=None)),
-    Case("headers: headers come back with the object", PutObject, without(headers=ObjectHeaders())),
-    Case("headers: metadata can be any text", PutObject, ascii_metadata),
-    Case("digests: bytes with other digests are not stored", PutObject, without(md5=None)),
-    Case("digests: bytes with other digests are not stored", PutObject, without(sha256=None)),
-    Case("digests: bytes with other digests replace nothing", PutObject, keep_all_the_same),
-    Case("digests: digests that a service reports are those of the bytes", HeadObject, wrong_digest),
-    Case("creation: a second creation is refused and changes nothing", PutObject, without(if_absent=None)),
-    Case("creation: of many creations at once one wins", PutObject, look_before_leaping),
-    Case("creation: a creation leaves its id", HeadObject, never_any_id),
-    Case("creation: of many uploads that create one wins", CompleteUpload, without(if_absent=None)),
-    Case("replacement: a put with an old etag replaces nothing", PutObject, without(if_match=None)),
+    Case("objects: a range beyond the end is empty", GetObject, refuse_range_beyond_end, ObjectNotFoundError),
+    Case("objects: a read of an object that changed is refused", GetObject, ignore(if_match=None)),
+    Case("headers: headers come back with the object", PutObject, ignore(headers=ObjectHeaders())),
+    Case("headers: metadata can be any text", PutObject, encode_metadata_as_ascii),
+    Case("digests: bytes with other digests are not stored", PutObject, ignore(md5=None)),
+    Case("digests: bytes with other digests are not stored", PutObject, ignore(sha256=None)),
+    Case("digests: bytes with other digests replace nothing", PutObject, store_despite_error),
+    Case("digests: digests that a service reports are those of the bytes", HeadObject, report_wrong_digest),
+    Case("creation: a second creation is refused and changes nothing", PutObject, ignore(if_absent=None)),
+    Case("creation: of many creations at once one wins", PutObject, check_before_creating),
+    Case("creation: a creation leaves its id", HeadObject, forget_put_id),
+    Case("creation: of many uploads that create one wins", CompleteUpload, ignore(if_absent=None)),
+    Case("replacement: a put with an old etag replaces nothing", PutObject, ignore(if_match=None)),
     Case(
-        "replacement: a put with an etag does not create a missing object", PutObject, matches_what_is_missing
+        "replacement: a put with an etag does not create a missing object", PutObject, ignore_etag_if_missing
     ),
-    Case("replacement: of many replacements at once one wins", PutObject, look_before_replacing),
+    Case("replacement: of many replacements at once one wins", PutObject, check_before_replacing),
     Case(
         "replacement: an upload with an old etag replaces nothing",
         CompleteUpload,
-        without(if_match=None),
+        ignore(if_match=None),
     ),
     Case(
         "replacement: an upload with an etag does not create a missing object",
         CompleteUpload,
-        matches_what_is_missing,
+        ignore_etag_if_missing,
     ),
-    Case("replacement: of many uploads that replace one wins", CompleteUpload, without(if_match=None)),
+    Case("replacement: of many uploads that replace one wins", CompleteUpload, ignore(if_match=None)),
     Case(
         "replacement: of replacements and deletions at once one kind wins",
         DeleteObject,
-        without(if_match=None),
+        ignore(if_match=None),
     ),
-    Case("deletion: a deletion with an old etag deletes nothing", DeleteObject, without(if_match=None)),
+    Case("deletion: a deletion with an old etag deletes nothing", DeleteObject, ignore(if_match=None)),
     Case(
         "deletion: deleting a missing object by its etag is not an error",
         DeleteObject,
         refuse_missing,
         ObjectNotFoundError,
     ),
-    Case("tags: tags are kept with the object", PutObject, without(tags={})),
-    Case("tags: tags are kept with the object", GetTags, tags_as_they_are_sent),
+    Case("tags: tags are kept with the object", PutObject, ignore(tags={})),
+    Case("tags: tags are kept with the object", GetTags, leave_tags_encoded),
     Case("tags: the tags of a missing object are not found", GetTags, find_no_tags_if_missing),
-    Case("tags: a replacement without tags has none", PutObject, leave_tags),
+    Case("tags: a replacement without tags has none", PutObject, keep_old_tags),
     Case("tags: a copy has the tags of its source", CopyObject, drop_tags),
     Case("tags: a copy that creates has the tags of its source", CopyObject, drop_tags),
     Case("tags: a copy onto itself keeps its tags", CopyObject, drop_tags),
-    Case("tags: an object made of parts has the tags of its upload", BeginUpload, without(tags={})),
-    Case("tags: invalid tags are refused", PutObject, without(tags={})),
+    Case("tags: an object made of parts has the tags of its upload", BeginUpload, ignore(tags={})),
+    Case("tags: invalid tags are refused", PutObject, ignore(tags={})),
     Case(
         "refusals: if absent and if match cannot be combined",
         PutObject,
-        without(if_match=None),
+        ignore(if_match=None),
         PreconditionFailedError,
     ),
     Case(
@@ -345,51 +345,51 @@ CASES = (
     Case(
         "deletion: many objects are deleted at once and missing ones are ignored",
         DeleteObjects,
-        up_to_the_first_missing,
+        stop_at_first_missing,
     ),
-    Case("listing: keys are in the order of their bytes", ListObjects, in_utf_16_order),
-    Case("listing: a listing is the same in pages of every size", ListObjects, last_of_a_page_lost),
-    Case("listing: a listing is the same in pages of every size", ListObjects, round_and_round),
-    Case("listing: a prefix is text and not a directory", ListObjects, by_directory),
-    Case("listing: nothing is missed when pages are deleted on the way", ListObjects, by_position),
-    Case("keys: case matters", PutObject | GetObject | HeadObject | DeleteObject, caseless),  # type: ignore[arg-type]
+    Case("listing: keys are in the order of their bytes", ListObjects, sort_by_utf_16),
+    Case("listing: a listing is the same in pages of every size", ListObjects, lose_last_of_page),
+    Case("listing: a listing is the same in pages of every size", ListObjects, repeat_pages),
+    Case("listing: a prefix is text and not a directory", ListObjects, list_directory),
+    Case("listing: nothing is missed when pages are deleted on the way", ListObjects, page_by_position),
+    Case("keys: case matters", PutObject | GetObject | HeadObject | DeleteObject, ignore_case),  # type: ignore[arg-type]
     Case("keys: every alphabet works and different texts are different keys", PutObject, normalise),
-    Case("copies: a copy has the bytes and the headers", CopyObject, bytes_alone),
+    Case("copies: a copy has the bytes and the headers", CopyObject, copy_only_bytes),
     Case(
         "copies: a copy of a source that changed is refused and changes nothing",
         CopyObject,
-        without(if_match=None),
+        ignore(if_match=None),
     ),
     Case(
         "copies: a copy that creates is refused if the key is taken",
         CopyObject,
-        without(if_absent=None),
+        ignore(if_absent=None),
     ),
     Case("uploads: nothing of an upload is visible before its end", UploadPart, show_too_early),
-    Case("uploads: the parts of an upload are listed by number", ListParts, any_order),
-    Case("uploads: parts can be sent in any order", CompleteUpload, only_the_first_part),
+    Case("uploads: the parts of an upload are listed by number", ListParts, reverse_parts),
+    Case("uploads: parts can be sent in any order", CompleteUpload, use_only_first_part),
     Case("uploads: an aborted upload is gone", AbortUpload, do_nothing),
     Case(
         "uploads: aborting a missing upload is not an error",
         AbortUpload,
-        refuse_gone,
+        refuse_missing_upload,
         ObjectNotFoundError,
     ),
     Case(
         "uploads: uploads are listed by the prefix of their keys",
         ListUploads,
-        without(prefix=""),
+        ignore(prefix=""),
     ),
-    Case("completion: a part can be taken from an object", CopyPart, whole_source),
+    Case("completion: a part can be taken from an object", CopyPart, copy_whole_source),
     Case(
         "completion: an upload with other digests replaces nothing",
         CompleteUpload,
-        without(md5=None),
+        ignore(md5=None),
     ),
     Case(
         "refusals: every request refuses an invalid key",
         HeadObject,
-        not_found_instead,
+        report_not_found,
         ObjectNotFoundError,
     ),
     Case(
@@ -401,18 +401,18 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_a_lie_breaks_the_sentence_that_speaks_of_it(case: Case) -> None:
+def test_a_defective_service_fails_the_check_for_its_defect(case: Case) -> None:
     (check,) = [check for check in service_checks() if str(check) == case.sentence]
-    service = LyingService(case.about, case.lie)
+    service = DefectiveService(case.kind, case.defect)
     try:
-        with pytest.raises(case.shows):
+        with pytest.raises(case.error):
             run_service_check(check, service, "blocking")
     finally:
         service.close()
 
 
-def test_a_service_that_cannot_be_closed_breaks_its_sentence() -> None:
-    class Immortal(LyingService):
+def test_a_service_that_cannot_be_closed_fails_the_check_for_closing() -> None:
+    class UnclosableService(DefectiveService):
         def close(self) -> None:
             pass
 
@@ -422,14 +422,16 @@ def test_a_service_that_cannot_be_closed_breaks_its_sentence() -> None:
         if str(check) == "concurrency: a closed service refuses everything"
     ]
     with pytest.raises(AssertionError):
-        run_service_check(check, Immortal(HeadObject, lambda request, answer: answer(request)), "blocking")
+        run_service_check(
+            check, UnclosableService(HeadObject, lambda request, answer: answer(request)), "blocking"
+        )
 
 
-def test_a_liar_is_otherwise_honest() -> None:
+def test_the_service_passes_all_checks_without_a_defect() -> None:
     for check in service_checks():
         if "signed_urls" in check.requires:
             continue
-        service = LyingService(HeadObject, lambda request, answer: answer(request))
+        service = DefectiveService(HeadObject, lambda request, answer: answer(request))
         try:
             run_service_check(check, service, "blocking")
         finally:
