@@ -19,7 +19,7 @@ from benchmarks.harness import benchmarks, check_readme, summary
 
 
 def main() -> int:
-    """List or run benchmarks; returns the exit status."""
+    """List or run benchmarks; return the exit status."""
     known = benchmarks()
     check_readme(list(known))
     parser = argparse.ArgumentParser(
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def run(chosen: list[ModuleType]) -> int:
-    """Run these one after another; returns 0 if every figure meets its bar, else 1."""
+    """Run these one after another; return 0 if every figure meets its bar, else 1."""
     print(
         f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {os.cpu_count()} CPUs",
         file=sys.stderr,

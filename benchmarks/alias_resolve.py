@@ -19,8 +19,8 @@ WEIGHT = 20
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """One figure: 20 % of the keys on a canary."""
-    resolve = _resolver()
+    """One figure, with 20 % of the keys on a canary."""
+    resolve = _make_resolver()
     keys = [f"user-{number}" for number in range(COUNT)]
     found = Counter(map(resolve, keys))
     assert abs(found["2"] / COUNT - WEIGHT / 100) < 0.02, "the canary did not get its share"
@@ -29,8 +29,8 @@ def figures(workshop: Path) -> Iterator[Figure]:
     yield Figure("alias_resolve", ("by key", "two arms"), COUNT / seconds, BAR, "≥", " picks/s", note=note)
 
 
-def _resolver() -> Callable[[str], str]:
-    """What a program does for each of its requests."""
+def _make_resolver() -> Callable[[str], str]:
+    """Return the function that a program calls for each of its requests."""
     alias = Alias.new("my-app", "prod", version=1, secondary_version=2, secondary_version_weight=WEIGHT)
     return lambda key: alias.resolve(key=key)
 

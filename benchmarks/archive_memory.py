@@ -14,36 +14,36 @@ from benchmarks.archive_ours import Order
 from holdall import Database
 from holdall.core.objects import DescribeService, ObjectInfo, PutObject, ServiceTraits
 
-__all__ = ["Void"]
+__all__ = ["DiscardingService"]
 
 
-class Void:
+class DiscardingService:
     """A service that accepts every object and stores none."""
 
     def send_blocking(self, request: Any) -> Any:
-        """An etag for a put."""
+        """Return an etag for a put."""
         if isinstance(request, DescribeService):
             return ServiceTraits()
         assert isinstance(request, PutObject)
         return ObjectInfo(request.key, len(request.body), str(request.if_absent), datetime.now(UTC))
 
     async def send_awaiting(self, request: Any) -> Any:
-        """The same."""
+        """Return the same."""
         return self.send_blocking(request)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""
 
 
 def _main() -> None:
     most = 0
 
-    def look(_: object) -> None:
+    def measure(_: object) -> None:
         nonlocal most
         most = max(most, sys.getallocatedblocks())
 
-    with Database(f"embedded:{sys.argv[1]}", files=Void(), durability="normal") as db:
-        report = db.archive.run(Order, progress=look)
+    with Database(f"embedded:{sys.argv[1]}", files=DiscardingService(), durability="normal") as db:
+        report = db.archive.run(Order, progress=measure)
     print(report.archived, most)
 
 

@@ -1,4 +1,4 @@
-"""Orders archived from the canned servers: our side of the race with boto3."""
+"""Archive orders of the canned servers: Holdall's side of the race with boto3."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Order", "client"]
 class Order(
     Model, archive=Archive(timestamp="placed_at", after_days=1, key="orders/{partitionKey}/{sortKey}")
 ):
-    """An order of ten fields, which may be archived."""
+    """An order with ten fields and an archive."""
 
     customer: Key[str]
     number: SortKey[str]

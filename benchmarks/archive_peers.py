@@ -1,6 +1,6 @@
-"""boto3 archiving by hand: each order read, compressed, put, and swapped for a pointer under the same conditions.
+"""Archive with boto3 alone: read each order, compress it, put it, and swap it for a pointer on the same conditions.
 
-Runs in the peers' environment; boto3 is imported only when a client is opened, because ours does not have it.
+This runs in the peers' environment. boto3 is imported only when a client is opened: Holdall's environment lacks it.
 """
 
 from __future__ import annotations

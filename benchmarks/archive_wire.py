@@ -1,4 +1,4 @@
-"""Items archived and read back: CPU against boto3, requests, memory, and how many round trips a read takes."""
+"""Archiving items and reading them back: CPU against boto3, requests, memory, and the round trips of a read."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def figures(workshop: Path) -> Iterator[Figure]:
             ours.run("archive", ROUNDS)
             seconds = perf_counter() - start
             count = len(rows.take_methods()) + len(bytes_.take_methods())
-            pages = 5  # the table's description, a page, its checkpoint, and the end of the checkpoints
-            note = f"{ROUNDS * COUNT / seconds:,.0f} items/s, one after the other"
+            pages = 5  # the table's description, a page, its checkpoint, and deleting the checkpoints
+            note = f"{ROUNDS * COUNT / seconds:,.0f} items/s, one after another"
             yield Figure(
                 "archive_wire",
                 ("an item", "requests, with those for a page"),
@@ -77,12 +77,14 @@ def _measure(file: Path, count: int) -> int:
             for at in range(0, COUNT, BatchWrite.most):
                 db.send(BatchWrite(tuple(orders[at : at + BatchWrite.most])))
     command = [sys.executable, "-m", "benchmarks.archive_memory", str(file)]
-    said = subprocess.run(command, cwd=HERE.parent, check=True, capture_output=True, text=True).stdout.split()
-    assert int(said[0]) == count, said
-    return int(said[1])
+    output = subprocess.run(
+        command, cwd=HERE.parent, check=True, capture_output=True, text=True
+    ).stdout.split()
+    assert int(output[0]) == count, output
+    return int(output[1])
 
 
-class _Slow:
+class _DelayingBackend:
     """A backend that delays its replies and counts the requests."""
 
     def __init__(self, inner: Any) -> None:
@@ -104,7 +106,7 @@ class _Slow:
 
 
 async def _read() -> list[Figure]:
-    table, service = _Slow(EmbeddedBackend(None)), _Slow(MemoryService())
+    table, service = _DelayingBackend(EmbeddedBackend(None)), _DelayingBackend(MemoryService())
     async with AsyncDatabase("memory:", backend=table, files=service) as db:
         async with db.transaction() as tx:
             for number in range(COUNT):

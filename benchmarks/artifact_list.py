@@ -23,7 +23,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
     with Database(f"embedded:{workshop / 'artifact_list.db'}", durability="normal", files="memory:") as db:
         for name, count in (("few", FEW), ("many", MANY)):
             _publish(db, name, count)
-        _list_versions(db, "few", FEW)  # fills caches that stay
+        _list_versions(db, "few", FEW)  # fills caches
         few, many = _peak(db, "few", FEW), _peak(db, "many", MANY)
         start = process_time()
         _list_versions(db, "many", MANY)
@@ -35,16 +35,16 @@ def figures(workshop: Path) -> Iterator[Figure]:
 
 
 def _publish(db: Database, name: str, count: int) -> None:
-    """Publish one version, then copy its row and its note to the numbers that follow."""
+    """Publish one version, then copy its row and its note to the following numbers."""
     db.artifacts.put(name, b"content", content_type="text/plain", metadata={"build": "1"}, tags={"team": "x"})
     db.artifacts.publish(name)
     table = db.table.describe().schema.name
     row = _item(db, table, name, "000001")
     note = _item(db, table, f"__{name}-meta", "version#000001")
     for start in range(2, count + 1, BATCH // 2):
-        some = range(start, min(start + BATCH // 2, count + 1))
-        copies = [{**row, "sk": {"S": f"{number:06d}"}} for number in some]
-        copies += [{**note, "sk": {"S": f"version#{number:06d}"}} for number in some]
+        numbers = range(start, min(start + BATCH // 2, count + 1))
+        copies = [{**row, "sk": {"S": f"{number:06d}"}} for number in numbers]
+        copies += [{**note, "sk": {"S": f"version#{number:06d}"}} for number in numbers]
         db.send(BatchWrite(tuple(PutItem(table, item) for item in copies)))
 
 

@@ -1,7 +1,7 @@
-"""Our side of the race with the package versioned: on AWS's S3, and on another server.
+"""Holdall's side of the race with the package versioned: on AWS's S3, and on another server.
 
-AWS copies an object on the condition that the target does not exist. Other servers may ignore that condition, so there
-we copy small objects by reading and putting them. Both sides here use the same server, once under AWS's name.
+AWS can copy an object on the condition that the target does not exist. Other servers may ignore that condition, so
+Holdall reads and puts small objects there. Both sides here use the same server, once under AWS's name.
 """
 
 from __future__ import annotations

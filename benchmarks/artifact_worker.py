@@ -40,7 +40,7 @@ def main() -> None:
     module, _, function = name.partition(":")
     side: ArtifactSide = getattr(import_module(f"benchmarks.{module}"), function)(endpoint)
     gc.collect()
-    gc.freeze()  # so that no measurement includes collecting what the imports left behind
+    gc.freeze()  # so that no measurement includes the garbage collection of the imports
     print("ready", flush=True)
     put = published = 0
     for line in sys.stdin:

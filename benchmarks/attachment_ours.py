@@ -1,4 +1,4 @@
-"""Attachments of models on the canned servers: our side of the race with boto3."""
+"""Attachments of models on the canned servers: Holdall's side of the race with boto3."""
 
 from __future__ import annotations
 

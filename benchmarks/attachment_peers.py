@@ -1,7 +1,7 @@
-"""boto3 writing by hand what an attachment is made of: the marker, the bytes, and all rows in one transaction.
+"""Write the parts of an attachment with boto3 alone: the marker, the bytes, and all rows in one transaction.
 
-Runs in the peers' environment; boto3 is imported only when a client is opened, because ours does not have it.
-The items, the digests of the bytes and the conditions are those of our side.
+This runs in the peers' environment. boto3 is imported only when a client is opened: Holdall's environment lacks it.
+The items, the digests of the bytes and the conditions are the same as on Holdall's side.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def figures(workshop: Path) -> Iterator[Figure]:
                 count = len(rows.take_methods()) + len(bytes_.take_methods())
                 each, bar = count / ROUNDS / files, 2 + 1 / min(files, 25)
                 where = (_words(files), "requests for each file")
-                note = f"{ROUNDS * files / seconds:,.0f} files/s, one owner after the other"
+                note = f"{ROUNDS * files / seconds:,.0f} files/s, one owner after another"
                 yield Figure("attachment_wire", where, each, bar, unit="", note=note)
 
 

@@ -1,4 +1,4 @@
-"""A loopback server that answers DynamoDB's calls with canned replies as fast as it can; all clients get the same.
+"""A local server that answers DynamoDB's calls with canned replies as fast as it can, the same for all clients.
 
 ``python -m benchmarks.canned_server`` prints its port and serves until its standard input ends.
 """
@@ -33,7 +33,7 @@ _NUMBER = re.compile(rb'"sk": ?{"S": ?"0*(\d+)"}')
 
 @contextmanager
 def serve_canned() -> Iterator[str]:
-    """Run the server in another process until the block ends; yields its URL."""
+    """Run the server in another process until the block ends; yield its URL."""
     command = [sys.executable, "-m", "benchmarks.canned_server"]
     with subprocess.Popen(
         command, cwd=HERE.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -105,7 +105,7 @@ def _answer_to(operation: bytes, body: bytes) -> bytes:
 
 
 class _Connection:
-    """Whole requests in, canned replies out."""
+    """Collects whole requests and sends canned replies."""
 
     def __init__(self, connected: socket.socket) -> None:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -113,7 +113,7 @@ class _Connection:
         self._data = b""
 
     def answer(self) -> bool:
-        """Answer the requests that have arrived; returns False if the client has closed the connection."""
+        """Answer the requests that have arrived; return False if the client has closed the connection."""
         try:
             arrived = self._socket.recv(_CHUNK)
         except ConnectionResetError:

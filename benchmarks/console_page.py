@@ -68,7 +68,7 @@ PAGES = {
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """A figure for each page."""
+    """One figure per page."""
     url, files = f"embedded:{workshop / 'console.db'}", f"file:{workshop / 'console-files'}"
     logging.getLogger("holdall").setLevel(logging.ERROR)  # each scan is reported
     with Database(url, files=files, durability="normal", secret="a secret of some length") as db:
@@ -131,10 +131,10 @@ async def _measure_page(app: Any, name: str, address: str, cookie: str) -> tuple
     start = time.perf_counter()
     body = await _fetch(app, address, cookie)
     first = (time.perf_counter() - start) * 1000
-    while "data-reload" in body:  # it is still counting in the background
+    while "data-reload" in body:  # the page is still counting in the background
         await asyncio.sleep(0.1)
         body = await _fetch(app, address, cookie)
-    gc.collect()  # garbage of the previous page and of counts in the background
+    gc.collect()  # of the previous page and of counts in the background
     taken, worked = [], []
     for _ in range(WARMUPS + SLICES):
         start, before = time.perf_counter(), time.process_time()
@@ -155,7 +155,7 @@ async def _fetch(app: Any, address: str, cookie: str) -> str:
 async def _ask(
     app: Any, method: str, address: str, form: str = "", cookie: str = ""
 ) -> tuple[dict[str, str], str]:
-    """Call the application as a server does; returns the headers, including the status, and the body."""
+    """Call the application as a server does; return the headers, including the status, and the body."""
     path, _, query = address.partition("?")
     scope = {
         "type": "http",

@@ -36,7 +36,7 @@ class Purchase(
     archive=Archive(after_days=365, timestamp="placed_at"),
     indexes=[Index("by_product", key=["product"], sort_key=["placed_at"])],
 ):
-    """What a customer bought."""
+    """A purchase of a customer."""
 
     customer: Key[str]
     number: SortKey[int]
@@ -139,7 +139,7 @@ def _make_job(random: Random, queue: str, now: datetime, **given: object) -> Job
 
 
 def _fill_artifacts(db: Database) -> None:
-    """Publish artifacts; for one of them, copy the first version to the numbers that follow."""
+    """Publish artifacts; for one of them, copy the first version to the following numbers."""
     for name in (ARTIFACT, *(f"model-{n:03}" for n in range(_ARTIFACTS))):
         db.artifacts.put(name, b"content", content_type="text/plain", tags={"team": "x"})
         db.artifacts.publish(name)

@@ -43,8 +43,8 @@ def figures(workshop: Path) -> Iterator[Figure]:
 
 def _copy(source: Database, target: Database, *, verify: bool) -> tuple[float, float]:
     """Return items per second of CPU, and by wall time."""
-    begun, wall = time.process_time(), time.perf_counter()
+    start, wall = time.process_time(), time.perf_counter()
     report = source.copy_to(target, manifest=f"{target.path}.manifest", verify=verify, files=False)
-    spent = ITEMS / (time.process_time() - begun), ITEMS / (time.perf_counter() - wall)
+    spent = ITEMS / (time.process_time() - start), ITEMS / (time.perf_counter() - wall)
     assert report.is_complete
     return spent

@@ -53,7 +53,7 @@ def _measure_rate(file: Path, count: int) -> float:
 
 
 def _write(file: Path, pipe: Connection) -> None:
-    """Put items until it is time to stop, then report how many."""
+    """Put items until it is time to stop, then send their number."""
     first = multiprocessing.current_process().pid or 0
     written = 0
     with Database(f"embedded:{file}", durability="full") as db:

@@ -1,4 +1,4 @@
-"""A put conditional on a version, on the embedded engine, against a bare write transaction that does the same."""
+"""A put conditional on a version, on the embedded engine, against a bare write transaction with the same effect."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The same items twice: in an embedded store, and in a plain SQLite table with the same pragmas.
 
-Made once per run and size, then shared: the benchmarks of the embedded engine leave both sides equal.
+They are made once per run and size, then shared: the benchmarks of the embedded engine leave both sides equal.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TABLE = "orders"
 
 CLOCKS: dict[Durability, Callable[[], float]] = {
     "normal": time.process_time,
-    "full": time.perf_counter,  # its commits wait for the disk, which takes no CPU time
+    "full": time.perf_counter,  # commits wait for the disk, which takes no CPU time
 }
 
 dumps = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -45,7 +45,7 @@ Document = dict[str, dict[str, Any]]
 
 @dataclass(slots=True)
 class Twins:
-    """Both files, and the version of each item in them (1 unless noted)."""
+    """Both files, and the version of each item in them (1 unless listed)."""
 
     store: Path
     plain: Path

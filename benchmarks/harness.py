@@ -1,4 +1,4 @@
-"""What every benchmark uses: figures with their bars, and ratios measured in paired, alternating slices.
+"""Shared by all benchmarks: figures with their bars, and ratios measured in paired, alternating slices.
 
 A benchmark is a module of this package with a function ``figures(workshop)`` that yields each `Figure` as soon
 as it is known. ``workshop`` is a directory for its files, shared by all benchmarks of one run and removed at
@@ -65,7 +65,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Paired:
-    """Ours against theirs: the median of the slices' ratios, and each side's median seconds per slice."""
+    """Holdall against a peer: the median of the slices' ratios, and each side's median seconds per slice."""
 
     ratio: float
     ours: float
@@ -91,7 +91,7 @@ def time_pair(
     ignores. ``prepare`` makes the work of a slice and is not timed. Slices should take some tens of milliseconds.
     """
     gc.collect()
-    gc.freeze()  # so that neither side's time includes collecting what the set-up left behind
+    gc.freeze()  # so that neither side's time includes the garbage collection of the set-up
     try:
         taken = [_slice(prepare(), ours, theirs, clock, turn % 2 == 1) for turn in range(warmups + pairs)]
     finally:
@@ -100,7 +100,7 @@ def time_pair(
 
 
 def from_slices(taken: list[tuple[float, float]]) -> Paired:
-    """Return the result of slices already timed, each (ours, theirs) in seconds."""
+    """Return the result of slices that were timed already, each (ours, theirs) in seconds."""
     return Paired(
         median(ours / theirs for ours, theirs in taken),
         median(ours for ours, _ in taken),
@@ -123,7 +123,7 @@ def _time(act: Callable[[W], object], work: W, clock: Clock) -> float:
     return clock() - start
 
 
-# --- finding them ---------------------------------------------------------------------------------------
+# --- listing benchmarks ---------------------------------------------------------------------------------
 
 
 def benchmarks() -> dict[str, ModuleType]:

@@ -1,4 +1,4 @@
-"""What importing Holdall costs a fresh interpreter, against importing boto3."""
+"""The time that importing Holdall takes in a new interpreter, against importing boto3."""
 
 from __future__ import annotations
 

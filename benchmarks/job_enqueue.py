@@ -28,18 +28,18 @@ Body = Callable[[Transaction, Key, Key], None]
 
 @holdall.job("benchmark-receipt")
 def receipt(customer: str, number: str) -> None:
-    """Does nothing; the benchmark never runs it."""
+    """A job that the benchmark never runs."""
 
 
 class Receipt(holdall.Model):
-    """What an application would write by hand instead of a job."""
+    """The item that an application would write itself instead of a job."""
 
     customer: str
     number: str
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """The actions; then the client's CPU over the wire, and embedded, against an item written by hand."""
+    """The actions; then the CPU embedded, against an item instead of the job, and over the wire, against nothing."""
     url = f"embedded:{workshop / 'job_enqueue.db'}"
     with Database(url, durability="normal") as db:
         fill(db, ORDERS)
@@ -122,7 +122,7 @@ def _actions_added(db: Database) -> int:
 
 
 def _wire() -> str:
-    """Set the credentials and region for ministack."""
+    """Return the region and the endpoint of ministack, for a URL."""
     return f"region=us-east-1&endpoint={start_ministack()}"
 
 

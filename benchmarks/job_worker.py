@@ -50,8 +50,8 @@ def _rate(db: Database, job: Job[int]) -> float:
     begun = time.perf_counter()
     db.worker().drain()
     taken = time.perf_counter() - begun
-    assert sorted(_done) == list(range(JOBS)), "not every job was run once"
-    assert not db.jobs.list(), "jobs are left"
+    assert sorted(_done) == list(range(JOBS)), "not every job ran exactly once"
+    assert not db.jobs.list(), "not every job was deleted"
     return JOBS / taken
 
 

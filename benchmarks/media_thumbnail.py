@@ -46,7 +46,7 @@ def _time_thumbnails(workshop: Path) -> Figure:
 
     def make_bare(_: object) -> None:
         with Image.open(photo) as image:
-            image.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)  # which decodes in draft mode
+            image.thumbnail((SIDE, SIDE), Image.Resampling.LANCZOS)  # also decodes in draft mode
             image.save(theirs, "JPEG")
 
     start = time.perf_counter()
@@ -60,7 +60,7 @@ def _time_thumbnails(workshop: Path) -> Figure:
 
 
 def _draw_photo() -> Image.Image:
-    """Colours and noise, 4000 × 3000."""
+    """Return a picture of colours and noise, 4000 × 3000."""
     bands = [Image.effect_noise((4000, 3000), 24), Image.linear_gradient("L").resize((4000, 3000))]
     return Image.merge("RGB", (*bands, Image.radial_gradient("L").resize((4000, 3000))))
 
@@ -95,7 +95,7 @@ def _is_refused(workshop: Path, kind: str, data: bytes) -> bool:
 
 
 def _make_hostile_files(dice: random.Random) -> Iterator[tuple[str, bytes]]:
-    """Files that are truncated, damaged at random, or whose header promises too much."""
+    """Yield files that are truncated, damaged at random, or claim a huge size in their header."""
     for format, kind in KINDS.items():
         data = io.BytesIO()
         Image.effect_noise((200, 150), 60).save(data, format)
@@ -111,7 +111,7 @@ def _make_hostile_files(dice: random.Random) -> Iterator[tuple[str, bytes]]:
 
 
 def _find_children() -> set[Path]:
-    """The children of this process."""
+    """Return the children of this process."""
     parents = {
         path.parent: path.read_text(errors="replace").rpartition(")")[2].split()[1]
         for path in PROCESSES.glob("[0-9]*/stat")

@@ -1,4 +1,4 @@
-"""The server ministack, as the tests start it."""
+"""The server ministack, started with the tests' helper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def start_ministack() -> str:
-    """Return the URL of the server that the tests run on; it ends with this process."""
+    """Return the URL of a server that ends with this process."""
     sys.path.append(str(ROOT / "tests"))
     from rig.servers import start_server
 

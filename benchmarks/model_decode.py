@@ -13,7 +13,7 @@ BAR = 1 / 2
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """One figure; our side is a whole query without its request."""
+    """One figure; Holdall's side is a whole query without its request."""
     result = race("model_ours:open_decoder", "model_peers:open_pynamodb_decoder")
     details = (f"{COUNT} items", "against PynamoDB")
     yield Figure("model_decode", details, result.ratio, BAR, note=result.each(COUNT))

@@ -35,15 +35,15 @@ class Plain:
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """A field of many items into a list, and with `getattr`, where the interpreter has no shortcut for either side."""
+    """Reading a field of many items into a list, and with `getattr`, for which the interpreter has no shortcut."""
     with Database("memory:") as db:
         fill(db, COUNT)
         orders, plain = _load(db), [Plain(values(number)) for number in range(COUNT)]
         assert [read_all(order) for order in orders] == [read_all(order) for order in plain] == rows()
         result = time_pair(lambda: None, lambda _: _read(orders), lambda _: _read_plain(plain))
-        note = f"{_nanoseconds(result.ours)} against {_nanoseconds(result.theirs)}; {_others(db)}"
+        note = f"{_nanoseconds(result.ours)} against {_nanoseconds(result.theirs)}; {_time_others(db)}"
         yield Figure("model_field", ("later read", "into a list"), result.ratio, BAR, note=note)
-        result = time_pair(lambda: None, lambda _: _ask(orders), lambda _: _ask(plain))
+        result = time_pair(lambda: None, lambda _: _read_by_name(orders), lambda _: _read_by_name(plain))
         note = f"{_nanoseconds(result.ours)} against {_nanoseconds(result.theirs)}"
         yield Figure("model_field", ("later read", "by getattr"), result.ratio, BAR, note=note)
 
@@ -56,7 +56,7 @@ def _nanoseconds(seconds: float) -> str:
     return f"{seconds / PASSES / COUNT * 1e9:.1f} ns"
 
 
-# One loop for each side: the interpreter fits a loop to the one class of objects that it meets there.
+# One loop for each side, because the interpreter specializes a loop for the class of the objects in it.
 
 
 def _read(orders: list[Order]) -> None:
@@ -69,24 +69,24 @@ def _read_plain(orders: list[Plain]) -> None:
         [order.quantity for order in orders]
 
 
-def _ask(orders: list[Any]) -> None:
+def _read_by_name(orders: list[Any]) -> None:
     for _ in range(PASSES):
         for order in orders:
             getattr(order, "quantity")  # noqa: B009 - on purpose
 
 
-# --- what has no bar ---
+# --- figures without a bar ---
 
 
-def _others(db: Database) -> str:
+def _time_others(db: Database) -> str:
     first = median(_seconds(read_all, _load(db)) for _ in range(REPEATS)) / len(FIELDS)
     detached = [Order(**values(number)) for number in range(COUNT)]
     assignment = median(_seconds(_assign, detached) for _ in range(REPEATS))
     with db.transaction() as tx:
         kept = list(tx.query(Order, customer=values(0)["customer"]))
         in_transaction = median(_seconds(_assign, kept) for _ in range(REPEATS))
-    told = {"first read": first, "assignment": assignment, "in a transaction": in_transaction}
-    return ", ".join(f"{what} {seconds * 1e9:,.0f} ns" for what, seconds in told.items())
+    seconds_of = {"first read": first, "assignment": assignment, "in a transaction": in_transaction}
+    return ", ".join(f"{what} {seconds * 1e9:,.0f} ns" for what, seconds in seconds_of.items())
 
 
 def _assign(order: Order) -> None:
@@ -94,7 +94,7 @@ def _assign(order: Order) -> None:
 
 
 def _seconds(act: Callable[[Any], object], orders: list[Order]) -> float:
-    """Return the mean time of one act, over many orders."""
+    """Return the mean time of one call, over many orders."""
     start = process_time()
     for order in orders:
         act(order)

@@ -14,7 +14,7 @@ from holdall import Database
 from holdall.core import GetItem
 
 BAR = 1.7
-DECODED_BAR = 2.0  # ten fields read in a transaction, which records each read
+DECODED_BAR = 2.0  # for ten fields in a transaction, which records each read
 ORDERS = 1_000
 PER_SLICE = 1_000
 PER_TRANSACTION = 10
@@ -24,19 +24,19 @@ Way = Callable[[Database, Keys], object]
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """One figure per way of getting an order, reading one of its fields and reading all."""
+    """One figure per way of getting an order, and for reading one of its fields and all of them."""
     with Database(f"embedded:{workshop / 'model_get.db'}", durability="normal") as db:
         fill(db, ORDERS)
         _check(db)
-        for details, (ours, by_hand) in _WAYS.items():
-            yield _figure(db, details, ours, by_hand)
+        for details, (ours, direct) in _WAYS.items():
+            yield _figure(db, details, ours, direct)
 
 
-def _figure(db: Database, details: tuple[str, str], ours: Way, by_hand: Way) -> Figure:
+def _figure(db: Database, details: tuple[str, str], ours: Way, direct: Way) -> Figure:
     drawn = random.Random(20)
     known = [(order["customer"], order["number"]) for order in map(values, range(ORDERS))]
     result = time_pair(
-        lambda: drawn.sample(known, PER_SLICE), lambda keys: ours(db, keys), lambda keys: by_hand(db, keys)
+        lambda: drawn.sample(known, PER_SLICE), lambda keys: ours(db, keys), lambda keys: direct(db, keys)
     )
     bar = DECODED_BAR if details == ("tx.get", "all fields") else BAR
     return Figure("model_get", details, result.ratio, bar, note=result.each(PER_SLICE))
@@ -73,7 +73,7 @@ def _transact_all(db: Database, keys: Keys) -> None:
 
 
 class _Enough(Exception):
-    """Get orders in a transaction that ends without a commit; commits have their own figures."""
+    """Ends a transaction without a commit; commits have their own figures."""
 
 
 def _send(db: Database, keys: Keys) -> None:
@@ -82,7 +82,7 @@ def _send(db: Database, keys: Keys) -> None:
 
 
 def _send_and_keep(db: Database, keys: Keys) -> None:
-    """Keep the replies, as a hand-written transaction must until it writes."""
+    """Keep the replies, as a program without models must until it writes."""
     for start in range(0, len(keys), PER_TRANSACTION):
         kept = [db.send(_request(key)) for key in keys[start : start + PER_TRANSACTION]]
         kept.clear()

@@ -1,6 +1,6 @@
-"""The orders that the benchmarks of models read and write, as Python values and as they are stored.
+"""The orders that the benchmarks of models read and write, as Python values and in their stored form.
 
-Imports nothing of anybody's, so that the workers of every environment can share it.
+This module imports only the standard library, so that the workers of every environment can share it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIRST = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 
 
 def values(number: int) -> dict[str, Any]:
-    """An order of ten fields; its price is exact in binary, for peers that read floats."""
+    """An order with ten fields; its price is exact in binary, for peers that read floats."""
     return {
         "customer": f"customer-{number // COUNT:04}",
         "number": f"{number % COUNT:06}",
@@ -55,9 +55,9 @@ def key_document(number: int) -> Document:
 
 
 def documents(first: int = 0) -> list[Document]:
-    """One customer's orders as Holdall stores them, except for the time, which is as PynamoDB stores it.
+    """One customer's orders as Holdall stores them, except for the time, which has PynamoDB's form.
 
-    It reads no other form, and we read both. ``first`` is the number of the first.
+    PynamoDB reads no other form; Holdall reads both. ``first`` is the number of the first order.
     """
     return [_document(number) for number in range(first, first + COUNT)]
 

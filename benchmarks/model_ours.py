@@ -1,4 +1,4 @@
-"""The orders as a Holdall model, and our side of the races against other libraries' models."""
+"""The orders as a Holdall model, and Holdall's side of the races against other libraries' models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ read_all = attrgetter(*FIELDS)
 
 
 class Order(Model):
-    """An order of ten fields."""
+    """An order with ten fields."""
 
     customer: Key[str]
     number: SortKey[str]
@@ -91,7 +91,7 @@ def open_bulk_writer(endpoint: str) -> Side:
 
 
 def client(endpoint: str) -> Client:
-    """Open models on the canned server; a transaction reads two orders and moves one piece between them."""
+    """Open models on the canned server; a transaction reads two orders and moves one piece from one to the other."""
     db = Database(f"dynamodb://{TABLE}?endpoint={endpoint}&region={REGION}")
     customer = values(0)["customer"]
     numbers = [values(number)["number"] for number in range(COUNT)]
@@ -131,8 +131,8 @@ class _Canned:
         return self._replies[type(request)]
 
     async def send_awaiting(self, request: Request[Any]) -> Any:
-        """The same."""
+        """Return the same."""
         return self.send_blocking(request)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing."""

@@ -1,4 +1,4 @@
-"""The orders as a PynamoDB model, and its side of the races. It is installed only in the peers' environment."""
+"""The orders as a PynamoDB model, and PynamoDB's side of the races. Only the peers' environment has PynamoDB."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["open_pynamodb_batch_writer", "open_pynamodb_decoder", "open_pynamodb
 _read_all = attrgetter(*FIELDS)
 
 
-def _order(endpoint: str, table: str = "orders") -> Any:
-    """The model, in a table whose key is the customer and the order's number."""
+def _make_model(endpoint: str, table: str = "orders") -> Any:
+    """Make the model; the key of its table is the customer and the order's number."""
     attributes = import_module("pynamodb.attributes")
     return type(
         "Order",
@@ -42,14 +42,14 @@ def _plain(read: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def open_pynamodb_decoder(endpoint: str) -> Side:
-    """Open what its query does with the items of a reply."""
-    order, items = _order(endpoint), documents()
+    """Open the decoding that its query does with the items of a reply."""
+    order, items = _make_model(endpoint), documents()
     return Side(lambda: [_read_all(order.from_raw_data(item)) for item in items], _plain)
 
 
 def open_pynamodb_querier(endpoint: str) -> Side:
     """Open a query on a server, in a table that is created and filled first."""
-    order = _order(endpoint, "queried-orders")
+    order = _make_model(endpoint, "queried-orders")
     order.create_table(billing_mode="PAY_PER_REQUEST", wait=True)
     with order.batch_write() as batch:
         for number in range(COUNT):
@@ -60,7 +60,7 @@ def open_pynamodb_querier(endpoint: str) -> Side:
 
 def open_pynamodb_batch_writer(endpoint: str) -> Side:
     """Open a batch of new orders to the canned server, after a check on ministack that reads the orders back."""
-    canned, server = map(_order, endpoint.split())
+    canned, server = map(_make_model, endpoint.split())
     orders = [values(number) for number in range(BULK)]
     customer = rows()[0][0]
 

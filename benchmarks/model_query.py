@@ -14,7 +14,7 @@ BAR = 1 / 6
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """One figure; both sides ask the same server, each for a table of its own."""
+    """One figure; both sides use the same server, each with its own table."""
     result = race("model_ours:open_querier", "model_peers:open_pynamodb_querier", start_ministack())
     details = (f"{COUNT} items", "against PynamoDB")
     yield Figure("model_query", details, result.ratio, BAR, note=result.each(1))

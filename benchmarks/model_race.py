@@ -1,4 +1,4 @@
-"""Our models against PynamoDB's: each side in a process of its own, slice against slice."""
+"""Holdall's models against PynamoDB's: each side in its own process, slice against slice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLICE_SECONDS = 0.03
 
 
 def race(ours: str, theirs: str, endpoint: str = "") -> Paired:
-    """The CPU time of one round on both sides, each named ``module:function``, taking turns in going first."""
+    """Return the CPU times of one round on both sides (``module:function``); the side that goes first alternates."""
     slices = []
     with (
         _Racer(ours, sys.executable, endpoint) as one,
@@ -62,7 +62,7 @@ class _Racer:
         self._process.wait()
 
     def slice(self) -> float:
-        """The CPU seconds of one round, over a slice of many."""
+        """Return the mean CPU seconds of one round, over a slice of many."""
         return self._run(self._rounds) / self._rounds
 
     def _run(self, rounds: int) -> float:

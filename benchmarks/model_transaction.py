@@ -1,4 +1,4 @@
-"""A transaction of one and of two items on the embedded engine, against the requests it sends, sent by hand."""
+"""A transaction of one and of two items on the embedded engine, against the same requests sent directly."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def figures(workshop: Path) -> Iterator[Figure]:
     """One figure per number of items; each is read, changed and written under a lock on what was read."""
     with Database(f"embedded:{workshop / 'model_transaction.db'}", durability="normal") as db:
         fill(db, ORDERS)
-        yield _figure(db, "two items", _swap, _swap_by_hand)
-        yield _figure(db, "one item", _sell, _sell_by_hand)
+        yield _figure(db, "two items", _swap, _swap_directly)
+        yield _figure(db, "one item", _sell, _sell_directly)
 
 
-def _figure(db: Database, name: str, ours: Act, by_hand: Act) -> Figure:
+def _figure(db: Database, name: str, ours: Act, direct: Act) -> Figure:
     drawn = random.Random(20)
     known = [(order["customer"], order["number"]) for order in map(values, range(ORDERS))]
 
@@ -40,11 +40,11 @@ def _figure(db: Database, name: str, ours: Act, by_hand: Act) -> Figure:
         keys = drawn.sample(known, 2 * PER_SLICE)
         return list(zip(keys[::2], keys[1::2], strict=True))
 
-    _check(db, prepare()[0], ours, by_hand)
+    _check(db, prepare()[0], ours, direct)
     result = time_pair(
         prepare,
         lambda pairs: [ours(db, *pair) for pair in pairs],
-        lambda pairs: [by_hand(db, *pair) for pair in pairs],
+        lambda pairs: [direct(db, *pair) for pair in pairs],
     )
     return Figure("model_transaction", (name,), result.ratio, BAR, note=result.each(PER_SLICE))
 
@@ -71,16 +71,16 @@ def _take(tx: Transaction, one: Key) -> None:
     tx.get_one(Order, customer=one[0], number=one[1]).quantity -= 1
 
 
-# --- by hand ---
+# --- with requests ---
 
 
-def _swap_by_hand(db: Database, one: Key, other: Key) -> None:
+def _swap_directly(db: Database, one: Key, other: Key) -> None:
     source, target = _read(db, one), _read(db, other)
     updates = (_update(one, source, source - 1), _update(other, target, target + 1))
     db.send(TransactWrite(updates, db.port.new_id()))
 
 
-def _sell_by_hand(db: Database, one: Key, other: Key) -> None:
+def _sell_directly(db: Database, one: Key, other: Key) -> None:
     quantity = _read(db, one)
     db.send(stamped(_update(one, quantity, quantity - 1), db.port.new_id()))
 
@@ -102,7 +102,7 @@ def _attributes(key: Key) -> dict[str, dict[str, str]]:
 
 
 def _check(db: Database, pair: tuple[Key, Key], *acts: Act) -> None:
-    """Both ways leave the same behind."""
+    """Check that both ways change the same quantities."""
     before = [_read(db, key) for key in pair]
     steps = []
     for act in acts:

@@ -15,7 +15,7 @@ NAMES: dict[Operation, str] = {"get": "get", "query": "query of 100", "change": 
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """One figure per operation; both sides have every field of what they read as a Python value."""
+    """One figure per operation; both sides decode every field that they read to a Python value."""
     with workers((OURS, THEIRS)) as running:
         for operation, bar in BARS.items():
             result = race(running[OURS], running[THEIRS], operation)

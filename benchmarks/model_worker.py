@@ -1,7 +1,7 @@
-"""A process that reads a customer's orders whenever it is told to, and says what CPU time it took.
+"""A process that reads a customer's orders on command, and reports the CPU time.
 
-``python -m benchmarks.model_worker MODULE:FUNCTION ENDPOINT``, by the interpreter of that module's environment. It says
-when it is ready; then each line of its standard input, a count, is answered with the seconds of so many rounds.
+``python -m benchmarks.model_worker MODULE:FUNCTION ENDPOINT``, with the interpreter of that module's environment. It
+prints ``ready``; then it answers each line of its standard input, a count, with the seconds of that many rounds.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One library's way to every field of the orders; ``plain`` makes comparable what it read, out of the timing."""
+    """How one library reads every field of the orders; ``plain`` converts the result for comparison, untimed."""
 
     read: Callable[[], Rows]
     plain: Callable[[Rows], Rows] = lambda read: read
 
 
 def main() -> None:
-    """Open a side, check what it reads, and obey."""
+    """Open a side, check what it reads, then execute commands."""
     name, endpoint = sys.argv[1:]
     module, _, function = name.partition(":")
     side: Side = getattr(import_module(f"benchmarks.{module}"), function)(endpoint)
     found = side.plain(side.read())
     if found != rows():
-        raise AssertionError(f"{name} read {found[0]} and so on, which is not what was stored")
+        raise AssertionError(f"{name} read {found[0]} and so on instead of the stored orders")
     gc.collect()
-    gc.freeze()  # so that no measurement includes collecting what the imports left behind
+    gc.freeze()  # so that no measurement includes the garbage collection of the imports
     print("ready", flush=True)
     for line in sys.stdin:
         start = process_time()

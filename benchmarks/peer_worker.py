@@ -34,7 +34,7 @@ def _check(client: Client, operation: Operation, read: Any) -> None:
 
 def _commands() -> Iterator[tuple[Operation, int]]:
     gc.collect()
-    gc.freeze()  # so that no measurement includes collecting what the imports left behind
+    gc.freeze()  # so that no measurement includes the garbage collection of the imports
     print("ready", flush=True)
     for line in sys.stdin:
         operation, count = line.split()

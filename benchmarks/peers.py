@@ -1,4 +1,4 @@
-"""The environment of the peers, ``.venv-peers``: their packages are never installed into ours.
+"""The environment of the peers, ``.venv-peers``, which keeps their packages out of Holdall's environment.
 
 It is created when it is first needed, with the versions pinned in ``peers.txt``, and again when that list changes.
 Peers run as subprocesses of its interpreter; ``python -m benchmarks.peers`` only creates it.

@@ -1,4 +1,4 @@
-"""What the fixture ``holdall_db`` costs each test of a user's suite."""
+"""The time that the fixture ``holdall_db`` adds to each test of a user's suite."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NOTHING = ("", "Order(number=str(number))")
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """A figure for tests that only open the database, and one for those that write and read an item."""
+    """One figure for tests that only open the database, and one for tests that write and read an item."""
     taken: dict[str, list[float]] = {name: [] for name in ("nothing", *_BODIES)}
     for _ in range(1 + ROUNDS):
         for name, (fixture, body) in {"nothing": _NOTHING, **_BODIES}.items():

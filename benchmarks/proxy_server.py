@@ -1,4 +1,4 @@
-"""The server of `proxy_throughput`, in its own process: blobs through our application, the same as static files."""
+"""The server of `proxy_throughput`, in its own process: the same files as blobs and as static files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECRET = "a secret of some length"
 
 
 def open_database(folder: Path) -> Database:
-    """The embedded database with files on disk."""
+    """Open the embedded database with files on disk."""
     return Database(f"embedded:{folder / 'app.db'}", files=f"file:{folder / 'files'}", secret=SECRET)
 
 

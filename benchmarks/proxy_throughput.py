@@ -22,11 +22,11 @@ LARGE = 100_000_000
 SMALL = 10_000
 FILES = 50
 LINES = 8
-"""So many connections ask for small files side by side."""
+"""The number of connections that request small files at the same time."""
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """The throughput, as a ratio: theirs is 1."""
+    """The ratio of the throughputs, for a large file and for small ones."""
     folder = workshop / "proxy"
     folder.mkdir()
     sizes = [LARGE, *[SMALL] * FILES]
@@ -66,10 +66,10 @@ def _figure(
 def fetch_all(lines: list[Line], paths: list[str]) -> None:
     """Fetch files, one at a time on each connection."""
     for start in range(0, len(paths), len(lines)):
-        some = paths[start : start + len(lines)]
-        for line, path in zip(lines, some, strict=False):
+        batch = paths[start : start + len(lines)]
+        for line, path in zip(lines, batch, strict=False):
             line.ask(path)
-        for line, _ in zip(lines, some, strict=False):
+        for line, _ in zip(lines, batch, strict=False):
             line.take()
 
 
@@ -124,7 +124,7 @@ def check_same(place: tuple[str, int], folder: Path, paths: list[tuple[str, str]
 
 @contextmanager
 def start_server(folder: Path) -> Iterator[tuple[str, int]]:
-    """Run the server in another process until the block ends; yields its address."""
+    """Run the server in another process until the block ends; yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         command = [sys.executable, "-m", "benchmarks.proxy_server", str(folder), str(listening.fileno())]
         process = subprocess.Popen(command, pass_fds=[listening.fileno()])

@@ -1,4 +1,4 @@
-"""A query of 100 items as models, no field or every field read, against the port's Query alone."""
+"""A query of 100 items as models, reading no field or every field, against only the port's Query."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Act = Callable[[int], object]
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """Iteration without reading a field, and with every field read, which includes decoding them."""
+    """Iteration without reading a field, and with reading, and so decoding, every field."""
     with Database(f"embedded:{workshop / 'query_overhead.db'}", durability="normal") as db:
         _fill(db)
         request = _request()

@@ -21,7 +21,7 @@ _LINE = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.[01]\r\n")
 
 
 class Relay:
-    """A running relay: ``url`` is where it listens."""
+    """A running relay, which listens at ``url``."""
 
     def __init__(self, to: str) -> None:
         place = urlsplit(to)
@@ -54,16 +54,16 @@ class Relay:
         with client, socket.create_connection(self._server) as server:
             for end in (client, server):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            awaited = True  # a request may begin
+            may_begin = True  # whether the client's next bytes begin a request
             while True:
                 for end in select([client, server], [], [])[0]:
                     try:
                         data = end.recv(_BLOCK)
                         if not data:
                             return
-                        if end is client and awaited:
+                        if end is client and may_begin:
                             self._count(data)
-                        awaited = end is server
+                        may_begin = end is server
                         (server if end is client else client).sendall(data)
                     except ConnectionError:
                         return  # either side may close the connection

@@ -12,12 +12,12 @@ __all__ = ["BUCKET", "LARGE", "OPERATIONS", "PART", "SMALL", "S3Client", "S3Oper
 S3Operation: TypeAlias = Literal["put", "get", "up", "down"]
 
 OPERATIONS: tuple[S3Operation, ...] = ("put", "get", "up", "down")
-"""Every client does the same:
+"""What every client does for each operation:
 
 - ``put``: an object of 10 KB from memory;
-- ``get``: such an object into memory;
+- ``get``: the same object into memory;
 - ``up``: a file of 200 MB, in parts of 8 MiB, ten at a time;
-- ``down``: such an object into a file, in ranges of the same size and number.
+- ``down``: an object of that size into a file, in ranges of the same size and number.
 """
 
 BUCKET = "benchmark"

@@ -1,6 +1,6 @@
 """boto3 as a client of the canned S3 server, used as its documentation shows.
 
-Runs in the peers' environment; boto3 is imported only when a client is opened, because ours does not have it.
+This runs in the peers' environment. boto3 is imported only when a client is opened: Holdall's environment lacks it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A put and a get of 10 KB over S3's wire, against boto3."""
+"""A put and a get of 10 KB with S3's protocol, against boto3."""
 
 from __future__ import annotations
 

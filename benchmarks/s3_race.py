@@ -1,4 +1,4 @@
-"""Clients of S3 raced against each other: each in its own process, slice against slice, on the same server."""
+"""Clients of S3 in a race: each in its own process, slice against slice, on the same server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WARMUPS = 2
 
 
 class Seconds(NamedTuple):
-    """What one operation took."""
+    """The times of one operation."""
 
     cpu: float
     wall: float
@@ -80,7 +80,7 @@ def s3_workers(
     try:
         with ExitStack() as stack:
             endpoint = stack.enter_context(serve_bucket())
-            # one after the other: their checks of large objects would disturb each other
+            # one after another, because their checks of large objects would disturb each other
             yield {client: stack.enter_context(S3Worker(client, endpoint, directory)) for client in clients}
     finally:
         os.sched_setaffinity(0, before)

@@ -1,4 +1,4 @@
-"""A loopback server that answers S3's calls as fast as it can: objects of known bytes, and puts that it discards.
+"""A local server that answers S3's calls as fast as it can: it sends known objects and discards those it receives.
 
 ``python -m benchmarks.s3_server`` prints its port and serves until its standard input ends. Every connection has a
 thread, which spends most of its time in the kernel.
@@ -32,7 +32,7 @@ _ETAG = '"0123456789abcdef0123456789abcdef"'
 
 @contextmanager
 def serve_bucket() -> Iterator[str]:
-    """Run the server in another process until the block ends; yields its URL."""
+    """Run the server in another process until the block ends; yield its URL."""
     command = [sys.executable, "-m", "benchmarks.s3_server"]
     with subprocess.Popen(
         command, cwd=HERE.parent, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -107,10 +107,10 @@ def _answer(connected: socket.socket, objects: _Objects, head: bytes) -> None:
         )
         connected.sendall(document)
     else:
-        _give(connected, objects, method, path.endswith(b"/large"), _RANGE.search(head))
+        _send_object(connected, objects, method, path.endswith(b"/large"), _RANGE.search(head))
 
 
-def _give(
+def _send_object(
     connected: socket.socket, objects: _Objects, method: bytes, large: bool, wanted: re.Match[bytes] | None
 ) -> None:
     size = LARGE if large else SMALL

@@ -1,4 +1,4 @@
-"""200 MB up to and down from S3 in parts, against boto3's transfers: throughput and CPU."""
+"""Uploading 200 MB to S3 in parts and downloading it, against boto3's transfers: throughput and CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAIRS = 8
 
 
 def figures(workshop: Path) -> Iterator[Figure]:
-    """Throughput and CPU, each way."""
+    """Throughput and CPU, in each direction."""
     with s3_workers([OURS, THEIRS], workshop, one_processor=False) as running:
         for way in WAYS:
             slices = time_slices(running[OURS], running[THEIRS], way, 1, PAIRS)

@@ -44,7 +44,7 @@ class _Work:
 
 def _commands() -> Iterator[tuple[S3Operation, int]]:
     gc.collect()
-    gc.freeze()  # so that no measurement includes collecting what the imports left behind
+    gc.freeze()  # so that no measurement includes the garbage collection of the imports
     print("ready", flush=True)
     for line in sys.stdin:
         operation, count = line.split()

@@ -1,4 +1,4 @@
-"""The environment of interpreters whose start-up is timed."""
+"""The environment variables of interpreters whose start-up is timed."""
 
 from __future__ import annotations
 

@@ -16,16 +16,16 @@ OPERATIONS: tuple[Operation, ...] = (
     *("get", "put", "update", "transact", "query", "change"),
     *("attach", "attach_many", "archive"),
 )
-"""Every client that has an operation does the same:
+"""What every client that has an operation does for it:
 
 - ``get``: one item by its key;
-- ``put``: a whole item, on the condition that the stored version is the one expected;
-- ``update``: two attributes set, on the same condition;
-- ``transact``: such an update, and a put on the condition that there is no such item;
+- ``put``: a whole item, on the condition that the stored version is as expected;
+- ``update``: set two attributes, on the same condition;
+- ``transact``: the same update, and a put on the condition that the item does not exist;
 - ``query``: a page of one partition;
-- ``change``: two items read, and one attribute of each written, on the condition that it is as it was read;
+- ``change``: read two items, and write one attribute of each, on the condition that it has not changed since;
 - ``attach``: an owner with a file of 10 KB, its rows in DynamoDB and its bytes in S3; ``attach_many``: with 25 files;
-- ``archive``: a page of items, each compressed, put into S3, and swapped for a pointer if it is as it was read.
+- ``archive``: a page of items, each compressed, put into S3, and swapped for a pointer if it has not changed since.
 """
 
 REGION = "us-east-1"

@@ -11,7 +11,7 @@ __all__ = ["COUNT", "TABLE", "document", "documents", "key", "key_document", "ma
 
 TABLE = "orders"
 COUNT = 100
-"""Items of a page; writes take theirs from the same hundred in turn."""
+"""Items of a page; writes use the same hundred items in turn."""
 
 Document = dict[str, dict[str, Any]]
 
@@ -22,7 +22,7 @@ def key(number: int) -> dict[str, str]:
 
 
 def values(number: int) -> dict[str, Any]:
-    """An item of ten attributes of mixed types; its numbers are exact in binary, for peers that read floats."""
+    """An item with ten attributes of mixed types; its numbers are exact in binary, for peers that read floats."""
     return {
         **key(number),
         "version": number + 1,

@@ -1,6 +1,6 @@
 """The peers as clients of the canned server, each used as its documentation shows.
 
-Runs in the peers' environment; their packages are imported only when one is opened, because ours does not have them.
+This runs in the peers' environment. A peer is imported only when a client is opened: Holdall's environment lacks it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def boto3_values(endpoint: str) -> Client:
 
 
 def boto3_orders(endpoint: str) -> Client:
-    """boto3's client on the models' orders: read to Python values, changed on the condition of what was read."""
+    """boto3's client on the models' orders: decodes to Python values, and updates on the condition of what it read."""
     client = _boto3_client(endpoint)
     deserialize = import_module("boto3.dynamodb.types").TypeDeserializer().deserialize
     partition = model_items.key_document(0)["pk"]

@@ -1,4 +1,4 @@
-"""A get, put, update and transaction of two over the wire, against boto3, PynamoDB, pydynox and aiodynamo."""
+"""A get, a put, an update and a transaction of two actions over the wire, against boto3 and other libraries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ POINTS: tuple[Operation, ...] = ("get", "put", "update", "transact")
 
 
 class Rival(NamedTuple):
-    """A peer, our client that does the same, and the bars."""
+    """A peer, Holdall's client for the same work, and the bars."""
 
     name: str
     theirs: str

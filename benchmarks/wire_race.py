@@ -1,4 +1,4 @@
-"""Clients raced against each other: each in its own process, slice against slice, on the same canned server."""
+"""Clients in a race: each in its own process, slice against slice, on the same canned server."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Worker:
         return self.run(operation, count) / count
 
     def run(self, operation: Operation, count: int) -> float:
-        """Run an operation ``count`` times; returns the CPU seconds."""
+        """Run an operation ``count`` times; return the CPU seconds."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{operation} {count}\n")
         self._process.stdin.flush()

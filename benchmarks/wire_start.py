@@ -22,7 +22,7 @@ STRETCH = 30.0
 ROUNDS = 11
 WARMUPS = 1
 
-_STAMP = "import time; print(time.monotonic())"  # the system's clock, which parent and child share
+_STAMP = "import time; print(time.monotonic())"  # parent and child share this clock
 _OURS = """\
 from holdall import Database
 from holdall.core import GetItem

@@ -1,7 +1,7 @@
-"""One program in three libraries: an order is placed for what is in stock, all or nothing, by many buyers at once.
+"""One program in three libraries: many buyers at once order a product; stock and order change together or not at all.
 
-Each is written as its library's documentation suggests, and behaves the same: too little stock and a number that is
-taken are errors of their own; a conflict with another buyer is tried again after a random pause.
+Each program follows its library's documentation, and all behave alike: too little stock and a number that is taken
+raise different errors; after a conflict with another buyer, the program waits for a random time and tries again.
 """
 
 BUYERS = 10

@@ -1,4 +1,4 @@
-"""Runs one of the programs in this process: ten buyers at once, stock for six.
+"""Run one of the programs in this process: ten buyers at once, stock for six.
 
 ``python -m benchmarks.placement LIBRARY`` prints how many orders were placed and what is left of the stock.
 """

@@ -1,4 +1,4 @@
-"""The same with dyntastic."""
+"""Place an order with dyntastic."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""An order placed with Holdall: the stock is checked and taken, the order stored; both or neither, under contention."""
+"""Place an order with Holdall: check and reduce the stock and store the order, both or neither, under contention."""
 
 from datetime import UTC, datetime
 

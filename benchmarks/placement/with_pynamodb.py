@@ -1,4 +1,4 @@
-"""The same with PynamoDB."""
+"""Place an order with PynamoDB."""
 
 import random
 import time
