@@ -1,4 +1,4 @@
-"""An async counter: one procedure, called by a hundred tasks at once and by sync code, without losing a count.
+"""An async counter: a hundred tasks at once and sync code call the same function, and no count is lost.
 
 Run it: python examples/async_counter.py
 """
@@ -26,7 +26,7 @@ from holdall.core import (
 
 
 async def count(port: Port, name: str, *, by: int = 1) -> int:
-    """Count up and return the new number."""
+    """Increment the counter and return the new number."""
     step = Update((Add(path("n"), value(by)),))
     reply = await port.send(UpdateItem("counters", encode_item({"name": name}), step, returns="new"))
     assert reply.item is not None
@@ -43,7 +43,7 @@ class Counters:
 
 
 class AsyncCounters:
-    """The same counters for async code: they call the same procedure, so the same rules apply."""
+    """The same counters for async code: they call the same function, so the same rules apply."""
 
     def __init__(self, db: AsyncDatabase) -> None:
         self._context = db.port

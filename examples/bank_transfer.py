@@ -1,4 +1,4 @@
-"""A bank transfer: both sides of a booking in one transaction that is safe to repeat and explains a refusal.
+"""A bank transfer: debit and credit in one transaction that is safe to repeat and explains a refusal.
 
 Run it: python examples/bank_transfer.py
 """
@@ -34,7 +34,7 @@ def open_account(db: Database, owner: str, cents: int) -> None:
 
 
 def plan_transfer(db: Database, source: str, target: str, cents: int) -> TransactWrite:
-    """The whole transfer as one value: the payer, the payee, and the line in the journal."""
+    """Plan the whole transfer as one value: the payer, the payee, and the line in the journal."""
     token = db.port.new_id()
     pay = UpdateItem(
         "accounts",
@@ -47,13 +47,13 @@ def plan_transfer(db: Database, source: str, target: str, cents: int) -> Transac
         "accounts",
         encode_item({"owner": target}),
         Update((Add(path("cents"), value(cents)),)),
-        condition=Compare(">=", path("cents"), value(0)),  # an account that exists
+        condition=Compare(">=", path("cents"), value(0)),  # the account exists
     )
     line = encode_item({"id": token, "from": source, "to": target, "cents": cents})
     return TransactWrite((pay, get, PutItem("journal", line)), token=token)
 
 
-def balances(db: Database) -> dict[str, int]:
+def read_balances(db: Database) -> dict[str, int]:
     pages = db.pages(Scan("accounts", consistent=True))
     accounts = (decode_item(item) for page in pages for item in page.items)
     return {account["owner"]: account["cents"] for account in accounts}
@@ -68,9 +68,9 @@ def main() -> None:
 
         rent = plan_transfer(db, "ada", "grace", 2_500)
         db.send(rent)
-        db.send(rent)  # the network hiccuped, so we sent it again: it counts once
-        assert balances(db) == {"ada": 7_500, "grace": 3_000}
-        print("after the rent:", balances(db))
+        db.send(rent)  # sent again, as after a lost reply: it counts once
+        assert read_balances(db) == {"ada": 7_500, "grace": 3_000}
+        print("after the rent:", read_balances(db))
 
         try:
             db.send(plan_transfer(db, "grace", "ada", 1_000_000))
@@ -85,9 +85,9 @@ def main() -> None:
         except TransactionCanceledError as error:
             codes = [reason.code for reason in error.reasons]
             assert codes == ["None", "ConditionalCheckFailed", "None"]
-            print("refused: the account to pay to does not exist")
+            print("refused: the payee's account does not exist")
 
-        assert balances(db) == {"ada": 7_500, "grace": 3_000}
+        assert read_balances(db) == {"ada": 7_500, "grace": 3_000}
         assert db.send(Scan("journal", count_only=True)).count == 1
 
 

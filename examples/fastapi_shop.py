@@ -1,7 +1,7 @@
-"""A shop over HTTP: products with photos, stock that is never oversold, orders page by page, and receipts as jobs.
+"""A shop over HTTP: products with photos, stock that cannot be oversold, orders page by page, and receipts as jobs.
 
-Run it: python examples/fastapi_shop.py (needs fastapi, httpx and python-multipart). It sends itself requests. To serve
-it, pass what ``create_shop`` returns to a server such as uvicorn.
+Run it: python examples/fastapi_shop.py (needs fastapi, httpx and python-multipart). It sends requests to itself. To
+serve it, pass the result of ``create_shop`` to a server such as uvicorn.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from holdall.web.fastapi import transaction
 
 
 class Product(Model):
-    """Something to sell."""
+    """A product for sale."""
 
     name: Key[str]
     cents: Annotated[int, Ge(0)]
@@ -29,7 +29,7 @@ class Product(Model):
 
 
 class Order(Model):
-    """What a customer ordered."""
+    """An order of a customer."""
 
     customer: Key[str]
     number: SortKey[int]
@@ -40,7 +40,7 @@ class Order(Model):
 
 
 class Wish(BaseModel):
-    """The part of an order that the client decides. The price and the time are not in it."""
+    """The part of an order that the client decides, without the price and the time."""
 
     product: str
     quantity: Annotated[int, Ge(1)] = 1
@@ -58,7 +58,7 @@ RECEIPTS: list[str] = []  # in place of a mail server
 
 @holdall.job("shop.send-receipt", retries=5)
 async def send_receipt(order: Order) -> None:
-    """Runs after the commit, and again until it has succeeded."""
+    """Run after the commit; run again until it succeeds."""
     RECEIPTS.append(f"{order.customer}: {order.quantity} {order.product} for {order.cents / 100:.2f}")
 
 
@@ -71,30 +71,30 @@ def create_shop(db: AsyncDatabase) -> FastAPI:
     install_error_handlers(app)
     app.mount("/attachments", create_app(db))
 
-    # A model is a request body and a response as it is; FastAPI validates it and documents it under /docs.
+    # A model can be a request body and a response; FastAPI validates it and documents it under /docs.
     @app.post("/products", status_code=201)
     async def add_product(product: Product, tx: Tx) -> Product:
-        return tx.create(product)  # a name that exists is a 409
+        return tx.create(product)  # an existing name is a 409
 
     @app.get("/products/{name}")
     async def show_product(name: str, tx: Tx) -> Product:
-        return await tx.get_one(Product, name)  # a name that does not exist is a 404
+        return await tx.get_one(Product, name)  # a missing name is a 404
 
     @app.put("/products/{name}/photo")
     async def set_photo(name: str, photo: UploadFile, tx: Tx) -> None:
         product = await tx.get_one(Product, name)
-        product.photo = photo  # the commit uploads it; any other type than an image is a 422
+        product.photo = photo  # the commit uploads it; a type other than an image is a 422
 
     @app.get("/products/{name}/photo")
     async def find_photo(name: str, tx: Tx) -> str:
         product = await tx.get_one(Product, name, include=["photo"])
         address = product.photo.url()
         if address is None:
-            raise HTTPException(404, "there is no photo of this product")
+            raise HTTPException(404, "this product has no photo")
         return address
 
-    # The client chooses the number, so a request that it sends twice is one order. The whole function may run twice:
-    # only its transaction has effects.
+    # The client chooses the number, so a request that it sends twice is one order. The function can run twice, because
+    # all its effects are in the transaction.
     @app.put("/customers/{customer}/orders/{number}", status_code=201)
     @retry_on_contention
     async def place(customer: str, number: int, wish: Wish, tx: Tx) -> Order:
@@ -154,7 +154,7 @@ async def use(client: AsyncClient) -> None:
     letter = {"photo": ("letter.txt", b"Dear shop", "text/plain")}
     assert show(await client.put("/products/tea/photo", files=letter)).status_code == 422
 
-    # Four customers want one of the last three, at the same moment.
+    # Four customers order one of the last three at the same time.
     names = ["ada", "alan", "bo", "grace"]
     placed = await asyncio.gather(
         *(client.put(f"/customers/{name}/orders/1", json={"product": "tea"}) for name in names)
@@ -164,7 +164,7 @@ async def use(client: AsyncClient) -> None:
     assert statuses == [201, 201, 201, 409]
     assert (await client.get("/products/tea")).json()["stock"] == 0
 
-    # A client that got no reply sends its request again, and gets the order that it has.
+    # A client that got no reply sends its request again, and gets the existing order.
     name = next(reply.json()["customer"] for reply in placed if reply.status_code == 201)
     again = await client.put(f"/customers/{name}/orders/1", json={"product": "tea"})
     assert again.json() in [reply.json() for reply in placed]

@@ -1,7 +1,7 @@
-"""Orders over HTTP with Flask: each request has a transaction, and code far from HTTP can find it.
+"""Orders over HTTP with Flask: each request has a transaction, which code outside the views can find.
 
-Run it: python examples/flask_orders.py (needs flask). It sends itself requests. To serve it, pass what
-``create_app`` returns to a server such as gunicorn.
+Run it: python examples/flask_orders.py (needs flask). It sends requests to itself. To serve it, pass the result of
+``create_app`` to a server such as gunicorn.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from holdall.web.wsgi import TransactionMiddleware
 
 
 class Order(Model):
-    """What a customer ordered."""
+    """An order of a customer."""
 
     customer: Key[str]
     number: SortKey[int]
@@ -25,7 +25,7 @@ class Order(Model):
 
 
 def take(customer: str, number: int, count: int) -> Order | None:
-    """Part of the warehouse code, far from HTTP: it joins the transaction that is running."""
+    """Reduce the quantity of an order: code outside the views, which joins the current transaction."""
     tx = current_transaction(Transaction)
     order = tx.get(Order, customer=customer, number=number)
     if order is None or order.quantity < count:
@@ -51,7 +51,7 @@ def create_app(db: Database) -> Flask:
     def ship(customer: str, number: int) -> dict[str, Any]:
         order = take(customer, number, 1)
         if order is None:
-            abort(409, "there are not that many to ship")
+            abort(409, "there is nothing left to ship")
         return order.to_dict()
 
     return app

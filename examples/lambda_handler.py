@@ -1,4 +1,4 @@
-"""A Lambda function behind an HTTP API: the database is opened once per environment, each event gets a transaction.
+"""A Lambda function behind an HTTP API: it opens the database once per environment, and each event has a transaction.
 
 Run it: python examples/lambda_handler.py. It replays the events in examples/events. On AWS the handler's name is
 ``lambda_handler.handler``, and HOLDALL_URL=dynamodb://my-app is set in the function's environment. Region and
@@ -18,7 +18,7 @@ from holdall import Database, Key, Model, SortKey, Transaction
 from holdall.errors import HoldallError
 from holdall.web import Problem, find_problem
 
-db = Database()  # once, when Lambda imports the module; every event that this environment handles uses it
+db = Database()  # opened once, when Lambda imports the module, and used for every event of this environment
 
 
 class Product(Model):
@@ -44,12 +44,12 @@ INVALID = Problem(422, "Invalid value", "The body is not an order.")
 
 
 def place(tx: Transaction, event: Event) -> tuple[int, Any]:
-    """The customer comes from the authorizer, never from the request itself."""
+    """Place an order for the customer whom the authorizer names; the request itself cannot choose the customer."""
     wish = Wish.model_validate_json(read_body(event))
     customer = event["requestContext"]["authorizer"]["jwt"]["claims"]["sub"]
     number = int(event["pathParameters"]["number"])
     order = tx.get(Order, customer=customer, number=number)
-    if order is None:  # a client that sends its request twice has ordered once
+    if order is None:  # a request that the client sends twice is one order
         product = tx.get_one(Product, wish.product)
         if product.stock < wish.quantity:
             return 409, {"title": "Sold out", "left": product.stock}
@@ -70,13 +70,13 @@ ROUTES: dict[str, Callable[[Transaction, Event], tuple[int, Any]]] = {
 
 
 def handler(event: Event, context: object) -> dict[str, Any]:
-    """What Lambda calls, with an event of API Gateway's payload format 2.0."""
+    """Handle an event of API Gateway's payload format 2.0; Lambda calls this function."""
     try:
         status, content = db.run(ROUTES[event["routeKey"]], event)  # runs again after contention
     except (HoldallError, ValidationError) as error:
         problem = INVALID if isinstance(error, ValidationError) else find_problem(error)
         if problem is None:
-            raise  # not the client's fault: Lambda logs it, and API Gateway answers with a 500
+            raise  # not a client error: Lambda logs it, and API Gateway answers with a 500
         body = problem.encode(event["rawPath"]).decode()
         return {"statusCode": problem.status, "headers": problem.headers, "body": body}
     headers = {"content-type": "application/json"}

@@ -1,4 +1,4 @@
-"""A leaderboard: scores per player in the table, the order of all players in an index, read page by page.
+"""A leaderboard: scores per player in the table, the ranking of all players in an index, read page by page.
 
 Run it: python examples/leaderboard.py
 """
@@ -38,7 +38,7 @@ SCHEMA = TableSchema(
 
 
 def record(db: Database, game: str, player: str, score: int) -> bool:
-    """Keep the score if it is the player's best; says whether it was."""
+    """Keep the score if it is the player's best; return whether it was."""
     better = Or((NotExists(path("best")), Compare("<", path("best"), value(score))))
     key = encode_item({"game": game, "player": player})
     try:
@@ -49,7 +49,7 @@ def record(db: Database, game: str, player: str, score: int) -> bool:
 
 
 def query_ranking(game: str, after: Item | None = None) -> Query:
-    """Ten players, best first, from a place on."""
+    """Query ten players, best first, optionally after a given item."""
     partition = KeyCondition("game", {"S": game})
     return Query("scores", partition, index="by_score", reverse=True, limit=10, start_after=after)
 
@@ -70,7 +70,7 @@ def main() -> None:
         for place, item in enumerate(map(decode_item, first.items), start=1):
             print(f"{place:3}. {item['player']}  {item['best']:,}")
 
-        # A page's last_key is all a web page needs to remember for its "next" link.
+        # A web page needs only the page's last_key for its "next" link.
         second = db.send(query_ranking("chess", after=first.last_key))
         print(f"place eleven: {decode_item(second.items[0])['player']}")
 

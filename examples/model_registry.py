@@ -1,4 +1,4 @@
-"""A model registry: publish models, let a few users try one, then roll it out or back; a server loads each user's.
+"""A model registry: publish models, serve one to a few users first, then roll it out or back.
 
 Run it: python examples/model_registry.py. The models are directories here, with a card and weights; equal files are
 stored once. With "dynamodb://..." and files="s3://..." the same program serves a team.
@@ -21,7 +21,7 @@ NEWS: list[tuple[datetime, str]] = []
 
 @on("published", "alias_moved", name="announce-model")
 def announce(event: ArtifactEvent) -> None:
-    """Runs as a job that the transaction of the change enqueues, so no event is lost."""
+    """Announce a change; this runs as a job that the transaction of the change enqueues, so no event is lost."""
     if event.kind == "published":
         news = f"{event.name} {event.version} is published"
     else:
@@ -39,13 +39,13 @@ def train(folder: Path, accuracy: float) -> Path:
 
 
 def register(db: Database, model: Path, accuracy: float) -> Artifact:
-    """Publish the model as the next version, which never changes. No other process gets the same number."""
+    """Publish the model as the next version. A version never changes, and its number is unique."""
     db.artifacts.put("spam-filter", model, metadata={"accuracy": str(accuracy)}, tags={"task": "spam"})
     return db.artifacts.publish("spam-filter")
 
 
 class Server:
-    """Answers each user with their version of the model. It loads each version once, from the cache if possible."""
+    """Serves each user one version of the model; it loads each version once, from the cache if possible."""
 
     def __init__(self, db: Database, folder: Path) -> None:
         self._db = db
@@ -53,8 +53,8 @@ class Server:
         self._folder.mkdir()
         self._loaded: dict[str, float] = {}
 
-    def accuracy_for(self, user: str) -> float:
-        alias = self._db.artifacts.alias("spam-filter", "prod")  # keep it for a few seconds in production
+    def find_accuracy(self, user: str) -> float:
+        alias = self._db.artifacts.alias("spam-filter", "prod")  # in production, keep it for a few seconds
         version = alias.resolve(key=user)
         if version not in self._loaded:
             to = self._folder / version
@@ -72,13 +72,13 @@ def main() -> None:
                 found = register(db, train(folder / f"run-{number}", accuracy), accuracy)
                 print(f"version {found.version}: {found.size:,} bytes, {found.metadata}")
             files = [file.key for file in db.files.list("versioned-artifacts/__files/")]
-            print(f"6 files were put, {len(files)} are stored")
+            print(f"6 files were published, {len(files)} are stored")
 
             db.artifacts.put_alias("spam-filter", "prod", 1, by="ada")
             db.artifacts.put_alias("spam-filter", "prod", 1, 2, 10, by="ada", reason="canary")
             server = Server(db, folder / "models")
             users = [f"user-{number}" for number in range(1000)]
-            before = {user: server.accuracy_for(user) for user in users}
+            before = {user: server.find_accuracy(user) for user in users}
             print("canary:", dict(Counter(before.values())))
 
             try:
@@ -87,10 +87,10 @@ def main() -> None:
                 print("kept:", error.message)
 
             db.artifacts.put_alias("spam-filter", "prod", 2, by="grace", reason="it is better")
-            assert {server.accuracy_for(user) for user in users} == {0.94}
+            assert {server.find_accuracy(user) for user in users} == {0.94}
             db.artifacts.rollback_alias("spam-filter", "prod", by="grace", reason="complaints")
-            assert {user: server.accuracy_for(user) for user in users} == before, (
-                "every user has the version from before"
+            assert {user: server.find_accuracy(user) for user in users} == before, (
+                "every user gets the previous version again"
             )
 
             db.worker().drain()

@@ -1,4 +1,4 @@
-"""Receipts for orders: the order's transaction enqueues the mail as a job, so neither exists without the other.
+"""Receipts for orders: the order's transaction enqueues the receipt as a job, so neither exists without the other.
 
 Run it: python examples/order_receipts.py. The worker runs in this process; in production, use ``holdall worker``.
 """
@@ -38,13 +38,13 @@ mails = MailServer()
 
 @holdall.job("send-receipt", retries=5, backoff=0.05)
 def send_receipt(order: Order) -> None:
-    """Works outside of the database, so it may run twice: the server recognizes a repetition by the job's id."""
+    """Send a mail, which can happen twice: the server recognizes a repetition by the job's id."""
     mails.send(f"Dear {order.customer}, you paid {order.cents / 100:.2f}.", holdall.current_job().id)
 
 
 @holdall.job("count-receipt", transactional=True)
 def count_receipt(tx: Transaction, order: Order) -> None:
-    """Works in the database, so it has its effect exactly once: one transaction changes the order and ends the job."""
+    """Count the receipt exactly once: one transaction changes the order and ends the job."""
     order.receipts += 1
 
 

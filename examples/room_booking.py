@@ -1,4 +1,4 @@
-"""Room bookings that cannot overlap: a guard item makes the question "is it free?" part of the transaction.
+"""Room bookings that cannot overlap: a guard item makes the question "is the room free?" part of the transaction.
 
 Run it: python examples/room_booking.py
 """

@@ -1,4 +1,4 @@
-"""A guestbook that many guests sign at once: no name is lost, and there is no lock in the code.
+"""A guestbook that many guests sign at once: no name is lost, although the code has no lock.
 
 Run it: python examples/signing_guestbook.py
 """
@@ -28,7 +28,7 @@ def main() -> None:
         book = tx.get(Guestbook, "hotel", create_if_missing=True)
         names = book.names
         if attempts.count(name) == 1:
-            all_have_read.wait()  # now every guest has read an empty page: the worst possible moment
+            all_have_read.wait()  # now every guest has read an empty page, so all but one will collide
         names.append(name)
 
     with Database("memory:") as db:

@@ -1,6 +1,6 @@
 """Traces: a transfer that needs two attempts, as OpenTelemetry reports it.
 
-A real program sends its spans to a collector; this one keeps them, and prints them as a tree.
+A real program sends its spans to a collector; this one keeps them in memory and prints them as a tree.
 
 Run it: python examples/traced_transfer.py
 """
@@ -38,14 +38,14 @@ def pay_interest(tx: Transaction) -> None:
 
 
 def main() -> None:
-    kept = InMemorySpanExporter()
+    exporter = InMemorySpanExporter()
     provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(kept))
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
     trace.set_tracer_provider(provider)
 
     with Database("memory:") as db:
         db.run(open_accounts)
-        kept.clear()
+        exporter.clear()
 
         faster = [pay_interest]  # another transaction
 
@@ -58,7 +58,7 @@ def main() -> None:
             payee.cents += cents
 
         transfer("ada", "grace", 250)
-    show(list(kept.get_finished_spans()), None, "")
+    show(list(exporter.get_finished_spans()), None, "")
 
 
 def show(spans: list[ReadableSpan], parent: int | None, indent: str) -> None:

@@ -1,4 +1,4 @@
-"""Upload and share: the bytes are in a file service, an item describes them, and a link is valid for an hour.
+"""Upload and share: the bytes are in a file service, an item describes them, and a link to them is valid for an hour.
 
 Run it: python examples/upload_and_share.py. The service is a directory here; with files="s3://bucket?region=..." the
 links would lead to S3. Here `create_app` serves them.
@@ -38,8 +38,8 @@ def upload(db: Database, title: str, data: bytes, *, md5: str | None = None) -> 
     return db.run(describe)
 
 
-def link(db: Database, photo: Photo) -> str:
-    """A URL that is valid for an hour; the browser saves the file under its title."""
+def make_link(db: Database, photo: Photo) -> str:
+    """Make a URL that is valid for an hour; the browser saves the file under the photo's title."""
     return db.files.url(
         f"photos/{photo.id}", expires=3600, disposition="attachment", filename=f"{photo.title}.png"
     )
@@ -60,18 +60,18 @@ def main() -> None:
         print(f"{photo.title}: {photo.size:,} bytes, sha256 {photo.sha256[:16]}…")
 
         try:
-            upload(db, "Cut short on its way", b"\x89PNG", md5="rL0Y20zC+Fzt72VPzMSk2A==")
+            upload(db, "Damaged upload", b"\x89PNG", md5="rL0Y20zC+Fzt72VPzMSk2A==")
         except IntegrityError:
             print("an upload with a wrong checksum stores nothing")
         assert len(list(db.files.list("photos/"))) == 1
 
-        app, url = create_app(db), link(db, photo)
+        app, url = create_app(db), make_link(db, photo)
         reply = asyncio.run(fetch(app, url))
         print(reply.headers["content-disposition"])
         assert reply.content == db.files.get(f"photos/{photo.id}")
 
         if asyncio.run(fetch(app, url[:-4] + "0000")).status_code == 404:
-            print("a link that was changed is a 404")
+            print("a changed link is a 404")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """A worker inside a web application: it starts and stops with the application, and runs the jobs that requests enqueue.
 
-Run it: python examples/worker_in_lifespan.py (needs fastapi and httpx). It sends itself requests. To serve it, pass
-what ``create_app`` returns to a server such as uvicorn.
+Run it: python examples/worker_in_lifespan.py (needs fastapi and httpx). It sends requests to itself. To serve it, pass
+the result of ``create_app`` to a server such as uvicorn.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ class Report(Model):
 
 @holdall.job("write-report", transactional=True)
 async def write_report(tx: AsyncTransaction, report: Report) -> None:
-    """Has its effects exactly once: the report changes in the transaction that also ends the job."""
+    """Write the report exactly once: it changes in the transaction that also ends the job."""
     report.lines = 3
     report.state = "done"
 
@@ -50,7 +50,7 @@ def create_app(db: AsyncDatabase, *hooks: Callable[[JobEvent], None]) -> FastAPI
     @app.post("/reports/{name}", status_code=202)
     async def order(name: str, tx: Tx) -> Report:
         report = tx.create(Report, name=name)
-        tx.enqueue(write_report, report)  # exists if and only if this request commits
+        tx.enqueue(write_report, report)  # the job exists only if this request commits
         return report
 
     @app.get("/reports/{name}")

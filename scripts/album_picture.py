@@ -1,6 +1,6 @@
 """Take the picture of the photo album that the docs show: python scripts/album_picture.py (needs chromium).
 
-The album is started with its samples, looked at in a browser, and the picture is reduced to 256 colours.
+It starts the album with its samples, opens it in a browser, and reduces the picture to 256 colours.
 """
 
 from __future__ import annotations

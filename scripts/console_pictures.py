@@ -1,6 +1,6 @@
 """Take the pictures of the console that the docs show: python scripts/console_pictures.py [NAME...] (needs chromium).
 
-A small shop is stored in memory, its console is looked at in a browser, and the pictures are reduced to 256 colours.
+It stores a small shop in memory, opens its console in a browser, and reduces the pictures to 256 colours.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Order(
     archive=Archive(after_days=365, timestamp="placed_at"),
     indexes=[Index("by_product", key=["product"], sort_key=["placed_at"])],
 ):
-    """An order of one product."""
+    """An order for one product."""
 
     customer: Key[str]
     number: SortKey[int]
@@ -117,19 +117,19 @@ def publish(db: Database) -> None:
 
 @job("send-receipt", retries=0)
 def send_receipt(customer: str, number: int) -> None:
-    """Fail, as a job does whose mail server is away."""
+    """Fail, as if the mail server were down."""
     if number > 1:
         raise ConnectionError(f"mail.example.com refused the receipt of order {number} for {customer}")
 
 
 @job("charge-card", retries=0, queue="payments")
 def charge_card(customer: str, number: int) -> None:
-    """Fail as well."""
+    """Fail, as if the card had expired."""
     raise ValueError(f"the card of {customer} has expired")
 
 
 def enqueue(db: Database) -> None:
-    """Leave jobs of all kinds."""
+    """Leave jobs in all states."""
     with db.transaction() as tx:
         for number, name in enumerate(("Ada", "Grace", "Linus"), 1):
             tx.enqueue(send_receipt, name, number)
@@ -155,7 +155,7 @@ def draw(back: str, front: str, form: str = "JPEG") -> bytes:
 
 @contextmanager
 def serve(app: Any) -> Iterator[str]:
-    """Serve an application in a thread; gives its URL."""
+    """Serve an application in a thread; yield its URL."""
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
@@ -202,7 +202,7 @@ def take(browser: Browser, link: str, name: str, shot: Shot) -> None:
     page = context.new_page()
     page.goto(link)
     page.goto(f"{link.partition('/sign-in')[0]}{shot.path}")
-    page.locator("[data-reload]").wait_for(state="detached", timeout=60_000)  # what is read beside the page
+    page.locator("[data-reload]").wait_for(state="detached", timeout=60_000)  # background figures
     page.wait_for_load_state("networkidle")
     target = PICTURES / f"{name}.png"
     image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")

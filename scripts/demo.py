@@ -1,7 +1,7 @@
-"""The demo: eleven scenes on the embedded engine, or with ``--all`` the long tour of everything that exists.
+"""The demo: eleven scenes on the embedded engine, or with ``--all`` the long tour of all features.
 
 ``make demo`` runs the scenes in ``build/demo``, shows each on the terminal and writes ``build/demo/report.html``.
-Nothing is staged: the code that is shown is the code that runs.
+The code that it shows is the code that it runs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def play_scenes(program: Program, folder: Path) -> str:
-    """Show and run each scene in the folder; return a picture of what they left in the table."""
+    """Show and run each scene in the folder; return a picture of the table after the last one."""
     album = runpy.run_path(str(ROOT / "examples" / "album" / "sample.py"))
     album["make_picture"](folder / "lake.jpg", "By the lake")
     os.chdir(folder)
@@ -67,13 +67,13 @@ def play_scenes(program: Program, folder: Path) -> str:
 
 
 def take_tour(folder: Path, first: int) -> list[Step]:
-    """Everything else, step by step, numbered from ``first``."""
+    """Run all other steps; number them from ``first``."""
     from tour import artifacts, attachments, crowds, files, items, jobs, models, queries, tables, trouble, web
-    from tour.stage import Tour, stops
+    from tour.stage import Tour, list_stops
 
     tour = Tour(folder, first)
     try:
-        for stop in stops(
+        for stop in list_stops(
             models, queries, jobs, files, attachments, web, artifacts, items, tables, crowds, trouble
         ):
             tour.take(stop)

@@ -1,9 +1,9 @@
 """Make a virtual environment: ``python scripts/environment.py HOME ARGUMENT...``, with arguments of ``pip install``.
 
-uv installs the packages: in seconds, because it links files from its cache. If there is no uv on the path, pip first
-installs one into the environment. If uv cannot be installed or fails, pip does the work. An environment that was made
-with the same arguments, and the same content of the files that they name, stays as it is. One that another Python made,
-or whose installation was interrupted, is made anew.
+uv installs the packages, in seconds, because it links files from its cache. If uv is not on the path, pip first
+installs it into the environment. If uv cannot be installed or fails, pip installs the packages. An environment that was
+made with the same arguments, and the same content of the files that they name, is not changed. An environment of
+another Python, or one whose installation was interrupted, is rebuilt.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SETTINGS = {
     "trusted-host": ("UV_INSECURE_HOST", " "),
     "cert": ("SSL_CERT_FILE", " "),
 }
-"""pip's settings that uv must know: the variable that uv reads, and what separates its values."""
+"""pip's settings that uv needs: the variable that uv reads, and the separator of its values."""
 
 
 def make_environment(home: Path, arguments: list[str]) -> None:
-    """Make it unless it is up to date, while no other process does."""
+    """Make the environment unless it is up to date; a lock keeps other processes from making it at the same time."""
     wanted = "\n".join([sys.version, *arguments, *read_files(arguments)])
     mark = home / "installed.txt"  # exists while the installation is complete
     making = home / ".making"  # .lock is uv's own
@@ -50,7 +50,7 @@ def make_environment(home: Path, arguments: list[str]) -> None:
 
 
 def clear(home: Path) -> None:
-    """Delete what an interrupted installation or another Python left: uv and pip would take it for installed."""
+    """Delete what an interrupted installation or another Python left; uv and pip would take it for installed."""
     for path in (home / name for name in ("bin", "include", "lib", "lib64")):
         if path.is_symlink():
             path.unlink()
@@ -77,7 +77,7 @@ def install(home: Path, arguments: list[str]) -> None:
         if subprocess.run(command, env={**translate_settings(), **os.environ}, check=False).returncode == 0:
             return
         print("uv failed; pip tries the same", file=sys.stderr)
-    run_pip(home, "pip")  # ours may be too old for --group
+    run_pip(home, "pip")  # this Python's pip may be too old for --group
     subprocess.run([str(home / "bin" / "python"), "-m", "pip", *QUIETLY, *arguments], check=True)
 
 

@@ -1,7 +1,7 @@
 """Write the reference pages from the docstrings and signatures of the public names, and from the commands' help.
 
-``python scripts/reference.py`` writes ``docs/reference/*.md``; ``--check`` writes nothing and exits with 1 when a
-page is not what it would write. The pages depend on the source alone: no dates, no versions, no addresses.
+``python scripts/reference.py`` writes ``docs/reference/*.md``; ``--check`` writes nothing and exits with 1 if a page
+differs from what it would write. The pages depend only on the source: they have no dates, versions or addresses.
 
 Public modules are those that the docstring of the package names; there is no other list. Public names are those in
 their ``__all__``. A class shows its public members, and those of bases that are not public themselves; members of a
@@ -47,12 +47,12 @@ WIDTH = 100
 LINE = 80
 VERSION = "The version of the package, as text."  # a plain string cannot carry a docstring
 FAMILIES = (errors.HoldallError, core.Node, core.Request)
-"""Bases of many classes, which do not list again what they have from them."""
+"""Bases of many classes; a class does not list again what it inherits from them."""
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else None)
-    options.add_argument("--check", action="store_true", help="only say whether the pages are current")
+    options.add_argument("--check", action="store_true", help="only report whether the pages are current")
     check = options.parse_args().check
     written = pages()
     stale = [name for name, text in written.items() if _on_disk(name) != text]
@@ -63,18 +63,18 @@ def main() -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name, text in written.items():
         (FOLDER / name).write_text(text, encoding="utf-8")
-    print(f"{len(stale)} of {len(written)} reference pages written anew")
+    print(f"{len(stale)} of {len(written)} reference pages rewritten")
     return 0
 
 
 def pages() -> dict[str, str]:
-    """Every page as it should be: file name to text."""
+    """The text of every page, by file name."""
     modules = {file: page(importlib.import_module(name)) for name, file in PAGES.items()}
     return {INDEX: index_page(), **modules, COMMANDS: command_page()}
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """The names a module promises, in its own order."""
+    """The names that a module exports, in its own order."""
     return list(getattr(module, "__all__", ()))
 
 
@@ -92,7 +92,7 @@ def documentation(module: ModuleType, name: str) -> str:
 
 
 def index_page() -> str:
-    """The page that leads to all others: each module with its first sentence, and its names."""
+    """The page that links to all others: each module with its first sentence and its names."""
     parts = [NOTE, "# Reference", "Everything public, by module. [The command line](cli.md) has a page, too."]
     for module in map(importlib.import_module, PUBLIC):
         file = PAGES[module.__name__]
@@ -105,7 +105,7 @@ def index_page() -> str:
 
 @cache
 def page(module: ModuleType) -> str:
-    """One module's page."""
+    """The page of one module."""
     names = public_names(module)
     headed = headings(module)
     parts = [NOTE, f"# `{module.__name__}`", _markdown(inspect.getdoc(module) or "", module)]
@@ -122,7 +122,7 @@ def page(module: ModuleType) -> str:
 
 @cache
 def headings(module: ModuleType) -> dict[str, str]:
-    """The heading of each name: a function ``path`` beside a class ``Path`` says so, because links ignore case."""
+    """The heading of each name; the kind tells a function ``path`` from a class ``Path``, because links ignore case."""
     taken: Counter[str] = Counter()
     found = {}
     for name in public_names(module):
@@ -138,7 +138,7 @@ def slug(heading: str) -> str:
 
 
 def error_tree(root: type, links: dict[str, str], depth: int = 0) -> Iterator[str]:
-    """A list item for an error, and one for each error below it: its builtin bases, and its first sentence."""
+    """A list item for an error and for each of its subclasses: the builtin bases, and the first sentence."""
     builtins = ", ".join(f"`{base.__name__}`" for base in root.__bases__ if base.__module__ == "builtins")
     first = re.split(r"(?<=[.:;]) ", inspect.cleandoc(root.__doc__ or "").partition("\n")[0])[0]
     also = f" ({builtins})" if builtins else ""
@@ -150,7 +150,7 @@ def error_tree(root: type, links: dict[str, str], depth: int = 0) -> Iterator[st
 
 
 def command_page() -> str:
-    """The page of the command line: what each command says when asked for help."""
+    """The page of the command line: the help of each command."""
     commands = dict(commands_below("holdall", program))
     links = (f"[`{name}`](#{name.replace(' ', '-')})" for name in commands)
     parts = [NOTE, "# The command line", "What each command prints for `--help`.", " · ".join(links)]
@@ -160,7 +160,7 @@ def command_page() -> str:
 
 
 def commands_below(name: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
-    """A command and all that it contains, by the words one types."""
+    """A command and all its subcommands, by the words that a user types."""
     yield name, command
     if isinstance(command, click.Group):
         for word in sorted(command.commands):
@@ -168,7 +168,7 @@ def commands_below(name: str, command: click.Command) -> Iterator[tuple[str, cli
 
 
 def help_text(name: str, command: click.Command) -> str:
-    """A command's help, as wide on every terminal."""
+    """The help of a command, with the same width on every terminal."""
     context = click.Context(
         command,
         info_name=name,
@@ -228,7 +228,7 @@ def _is_shown(base: Any) -> bool:
 
 
 def _fields(found: type) -> dict[str, str]:
-    """The public fields of a dataclass, a named tuple or a typed dictionary, as one would write them."""
+    """The public fields of a dataclass, a named tuple or a typed dictionary, as source text."""
     if dataclasses.is_dataclass(found):
         names: Iterable[str] = [each.name for each in dataclasses.fields(found)]
     elif issubclass(found, tuple) and hasattr(found, "_fields"):
@@ -251,7 +251,7 @@ def _fields(found: type) -> dict[str, str]:
 
 
 def _find_typed_dicts(found: Any) -> list[Any]:
-    """A typed dictionary and those it is derived from, which its method resolution order does not know."""
+    """A typed dictionary and its bases, which its method resolution order lacks."""
     module = _module_of(found)
     names = [base.id for base in _class_node(found).bases if isinstance(base, ast.Name)]
     bases = [getattr(_home(module, name), name) for name in names]
@@ -259,7 +259,7 @@ def _find_typed_dicts(found: Any) -> list[Any]:
 
 
 def _base(base: Any) -> str:
-    """A base class as one would write it, type arguments and all."""
+    """A base class as source text, with its type arguments."""
     if isinstance(base, list):  # the parameters of a callable
         return f"[{', '.join(map(_base, base))}]"
     origin = get_origin(base) or base
@@ -280,14 +280,14 @@ def _error_facts(found: type) -> Iterator[str]:
 
 
 class Member(NamedTuple):
-    """A public attribute or method of a class, with the class that defines it and the source of its definitions."""
+    """A public attribute or method of a class, with the class that defines it and its definitions in the source."""
 
     name: str
     kind: str
     home: type
     functions: list[Function]
     attribute: ast.Assign | ast.AnnAssign | None = None
-    source: ModuleType | None = None  # of the functions, if that is not the module of the class
+    source: ModuleType | None = None  # the module of the functions, if it is not the class's
 
     @property
     def heading(self) -> str:
@@ -328,7 +328,7 @@ def _members(module: ModuleType, owner: str, found: type) -> Iterator[str]:
 
 
 def _field_notes(found: type) -> dict[str, str]:
-    """The fields of a class that have words of their own."""
+    """The docstrings of a class's fields."""
     notes = {}
     for name in _fields(found):
         for kind in _find_typed_dicts(found) if is_typeddict(found) else found.__mro__:
@@ -342,7 +342,7 @@ def _field_notes(found: type) -> dict[str, str]:
 
 @cache
 def _own_and_inherited(found: Any) -> tuple[dict[str, Member], dict[type, list[Member]]]:
-    """The members that a class documents itself, and those it has from public bases."""
+    """The members that a class documents itself, and those that it inherits from public bases."""
     if is_typeddict(found):
         return {}, {}
     bases = [base for base in found.__mro__[1:] if _place(base) is not None]
@@ -379,7 +379,7 @@ def _own_and_inherited(found: Any) -> tuple[dict[str, Member], dict[type, list[M
 
 
 def _is_same(base: type, member: Member) -> bool:
-    """Whether a public base documents this member, and the class only fills it in."""
+    """Whether a public base documents this member and the class only implements it."""
     return base in FAMILIES and member.name in _own_and_inherited(base)[0]
 
 
@@ -425,7 +425,7 @@ def _find_bound_flow(kind: type, node: ast.Assign) -> Member | None:
 
 
 def _attributes(body: list[ast.stmt]) -> Iterator[tuple[str, ast.Assign | ast.AnnAssign]]:
-    """The attributes of a class, declared in its body or in its constructor, that have words below them."""
+    """The attributes of a class, declared in its body or its constructor, that have a docstring below them."""
     blocks = [list(_statements(body))]
     blocks += [
         list(each.body) for each in blocks[0] if isinstance(each, Function) and each.name == "__init__"
@@ -455,7 +455,7 @@ def _has_assignment(body: list[ast.stmt], name: str) -> bool:
 
 
 def _constructor(found: type) -> tuple[list[Function], ModuleType] | None:
-    """How a user makes an instance; None if none does, or if there is nothing to give."""
+    """The constructor that users call; None if users do not call it, or if it takes no arguments."""
     if issubclass(found, Enum) or getattr(found, "_is_protocol", False):
         return None
     if issubclass(found, Exception) and "__init__" not in vars(found):
@@ -475,7 +475,7 @@ def _constructor(found: type) -> tuple[list[Function], ModuleType] | None:
 
 
 def _functions(body: list[ast.stmt], name: str) -> list[Function]:
-    """The definitions of a function: its overloads if it has some, else itself."""
+    """The definitions of a function: its overloads if any, then the function itself."""
     found = [node for node in _statements(body) if isinstance(node, Function) and node.name == name]
     marked = [each for each in found if any(_text(mark) == "overload" for mark in each.decorator_list)]
     return [*marked, *(each for each in found if each not in marked)]
@@ -484,7 +484,7 @@ def _functions(body: list[ast.stmt], name: str) -> list[Function]:
 def _function_text(
     name: str, functions: list[Function], module: ModuleType, prefix: str | None = None
 ) -> str:
-    """The signatures of a function, without ``self``: its overloads if it has some."""
+    """The signatures of a function, without ``self``; if it has overloads, theirs."""
     overloads = [each for each in functions if any(_text(mark) == "overload" for mark in each.decorator_list)]
     lines = []
     for each in overloads or functions[:1]:
@@ -508,7 +508,7 @@ def _aliases(text: str, *modules: ModuleType) -> str:
     """The definitions of the type aliases in a signature that have no entry."""
     found: dict[str, str] = {}
     names = type_names(text)
-    for name in names:  # which grows: an alias may name others
+    for name in names:  # the list grows, because an alias can name others
         if any(name in public_names(importlib.import_module(each)) for each in PUBLIC):
             continue
         for home in [_home(module, name) for module in modules]:
@@ -523,12 +523,12 @@ def _aliases(text: str, *modules: ModuleType) -> str:
 
 
 def type_names(text: str) -> list[str]:
-    """The names in a signature that may be those of types, each once."""
+    """The names in a signature that may be types, each once."""
     return list(dict.fromkeys(re.findall(r"\b[A-Z]\w*[a-z]\w*", re.sub(r'"[^"]*"', "", text))))
 
 
 def _signature(function: Function, module: ModuleType, *, bound: bool, returns: bool) -> str:
-    """As one would write it; one line for each parameter when it is long."""
+    """The signature as source text, with one line per parameter if it is long."""
     given = function.args
     plain = [*given.posonlyargs, *given.args]
     defaults = [None] * (len(plain) - len(given.defaults)) + given.defaults
@@ -568,7 +568,7 @@ def _expand(keywords: ast.arg, module: ModuleType) -> Iterator[str]:
 
 
 def _keyword_dicts(keywords: ast.arg | None, module: ModuleType) -> list[Any]:
-    """The typed dictionary of ``**keywords``, and those it is derived from."""
+    """The typed dictionary of ``**keywords``, and its bases."""
     annotation = _text(keywords.annotation) if keywords and keywords.annotation else ""
     match = re.fullmatch(r"Unpack\[(\w+)\]", annotation)
     return _find_typed_dicts(getattr(_home(module, match[1]), match[1])) if match else []
@@ -583,19 +583,19 @@ def _attribute_text(member: Member) -> str:
 
 
 def _text(node: ast.AST) -> str:
-    """Source text on one line, without the quotes around a whole annotation."""
+    """The source text on one line; a quoted annotation loses its quotes."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     return _quote(re.sub(r",\]", "]", ast.unparse(node)))
 
 
 def _quote(text: str) -> str:
-    """With double quotes, as our source has them."""
+    """Use double quotes, as Holdall's source does."""
     return text if '"' in text else text.replace("'", '"')
 
 
 def _value(node: ast.expr, module: ModuleType) -> str:
-    """A default as it is written; a constant that the module keeps under a name, as its value."""
+    """The source text of a default; for a constant of the module, its value."""
     if isinstance(node, ast.Name) and (node.id.isupper() or node.id.startswith("_")):
         home = _home(module, node.id)
         value = getattr(home, node.id, None)
@@ -610,7 +610,7 @@ def _value(node: ast.expr, module: ModuleType) -> str:
     return _quote(ast.unparse(node))
 
 
-# --- where things are -----------------------------------------------------------------------------------
+# --- places ---------------------------------------------------------------------------------------------
 
 
 @cache
@@ -662,14 +662,14 @@ def _statements(body: Iterable[ast.stmt]) -> list[ast.stmt]:
 
 
 def _is_own_docstring(found: Any) -> bool:
-    """A dataclass without a docstring is given its signature as one; that documents nothing."""
+    """Whether a class has a docstring; Python gives a dataclass without one its signature, which documents nothing."""
     given = dataclasses.is_dataclass(found) and found.__doc__ is not None
     return not (given and found.__doc__.startswith(getattr(found, "__name__", "") + "("))
 
 
 @cache
 def _home(module: ModuleType, name: str) -> ModuleType:
-    """The module in which a name is defined, following the imports of the one that shows it."""
+    """The module that defines a name, found by following imports."""
     if any(getattr(node, "name", None) == name for node in _statements(_tree(module).body)):
         return module
     for node in ast.walk(_tree(module)):
@@ -746,7 +746,7 @@ def _add_links(text: str, module: ModuleType, owner: type | None) -> str:
 
 
 def _target(name: str, module: ModuleType, owner: type | None) -> str | None:
-    """Where a name in a docstring leads: a member of the same class, a name of the page, or a public name."""
+    """The link for a name in a docstring: a member of the same class, a name of the page, or a public name."""
     if name in PAGES:
         return None if name == module.__name__ else PAGES[name]
     if owner is not None and (place := _place(owner)):

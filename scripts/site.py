@@ -1,7 +1,7 @@
 """A MkDocs hook: the site's navigation, and pages for the files outside ``docs`` that pages link to.
 
 The navigation follows ``docs/index.md``: its sections, and the links in each; the reference and the decisions are
-groups that are closed until a reader opens them. Links in the pages work in a checkout; here they are rewritten to lead
+groups that are closed until a reader opens them. Links in the pages work in a checkout; this hook rewrites them to lead
 to the site's pages. A linked file of the repository becomes a page that shows it, a linked folder a page that lists its
 files.
 """
@@ -79,12 +79,12 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Lead links to files of the repository to their pages, and give headings the anchors of a checkout's viewer."""
+    """Rewrite links to files of the repository, and give headings the anchors that viewers of a checkout give them."""
     here = page.file.src_uri
     origin = _origin_of(here)
     seen: Counter[str] = Counter()
 
-    def lead(link: re.Match[str]) -> str:
+    def rewrite(link: re.Match[str]) -> str:
         target = (origin.parent / link[1]).resolve()
         return posixpath.relpath(_page_of(target), posixpath.dirname(here))
 
@@ -94,8 +94,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         again = f"-{seen[anchor] - 1}" if seen[anchor] > 1 else ""
         return f"{heading[0]} {{#{anchor}{again}}}"
 
-    parts = _FENCE.split(markdown)  # prose and code by turns
-    parts[::2] = [_HEADING.sub(anchor_heading, _LINK.sub(lead, part)) for part in parts[::2]]
+    parts = _FENCE.split(markdown)  # prose and code, alternating
+    parts[::2] = [_HEADING.sub(anchor_heading, _LINK.sub(rewrite, part)) for part in parts[::2]]
     return "".join(parts)
 
 
@@ -112,7 +112,7 @@ def _content(folder: Path) -> list[Path]:
 
 
 def _page_of(target: Path) -> str:
-    """The site's page for a path of the repository; for a picture, the picture."""
+    """The page of the site for a path of the repository; for a picture, the picture itself."""
     path = target.relative_to(ROOT).as_posix()
     inside = path.removeprefix("docs/")
     if inside == path:
@@ -129,7 +129,7 @@ def _origin_of(page: str) -> Path:
 
 
 def _show(target: Path) -> str:
-    """What a page says of a file: a Markdown file itself, source in a block, a folder's files in a list."""
+    """The content of a page about a path: Markdown unchanged, source in a block, a folder as a list of its files."""
     if target.is_dir():
         lines = (f"- [{_title(path)}]({target.name}/{path.name})" for path in _content(target))
         return f"# {target.name.capitalize()}\n\n" + "\n".join(lines)

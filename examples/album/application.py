@@ -1,8 +1,8 @@
 """A photo album: uploads from the browser, thumbnails, previews of PDFs and videos.
 
-The browser uploads straight to the file service, in the way of Active Storage, and then names the file to us.
-Thumbnails are made when they are first looked at. A worker in the same process does the rest: it reads metadata, and
-sweeps away what was uploaded and never added.
+The browser uploads directly to the file service, as with Active Storage, and then sends the application the signed id
+of the file. Thumbnails are made when they are first viewed. A worker in the same process reads metadata, and deletes
+files that were uploaded but never added.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ class Album(Model):
 
 @job("album.sweep", every=3600)
 async def sweep() -> None:
-    """Delete what was uploaded and never added."""
+    """Delete files that were uploaded but never added."""
     await current_job().database(AsyncDatabase).blobs.sweep()
 
 
 @dataclass
 class Tile:
-    """What the page shows of a file."""
+    """A file as the page shows it."""
 
     id: str
     name: str
@@ -93,7 +93,7 @@ def show_size(size: int) -> str:
 
 
 def create_album(db: AsyncDatabase) -> FastAPI:
-    """The application."""
+    """Create the application."""
 
     @asynccontextmanager
     async def run_worker(_: FastAPI) -> AsyncIterator[None]:
@@ -146,6 +146,6 @@ async def remove(tx: AsyncTransaction, id: str) -> None:
 
 
 async def fill_album(db: AsyncDatabase, files: Iterable[Path]) -> None:
-    """Add files to an album that has none."""
+    """Add files to the album unless it exists already."""
     if await db.get(Album, "home") is None:
         await db.run(attach, *files)

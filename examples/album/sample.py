@@ -1,4 +1,4 @@
-"""Pictures, a PDF and a video to try the album with, painted by this program."""
+"""Pictures, a PDF and a video for trying out the album, painted by this program."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MOODS = {
 
 
 def paint(mood: Mood, width: int, height: int, *, seed: int, sun_at: float = 0.7) -> Image.Image:
-    """A landscape in a few flat colours."""
+    """Paint a landscape in a few flat colours."""
     random = Random(seed)
     picture = Image.new("RGB", (width, height), mood.sky[-1])
     draw = ImageDraw.Draw(picture)
@@ -69,14 +69,14 @@ def paint(mood: Mood, width: int, height: int, *, seed: int, sun_at: float = 0.7
 
 
 def make_picture(path: Path, name: str, width: int = 1600, height: int = 1200) -> Path:
-    """A JPEG."""
+    """Paint a picture and save it as a JPEG."""
     seed = list(MOODS).index(name)
     paint(MOODS[name], width, height, seed=seed, sun_at=0.25 + seed * 0.37 % 0.5).save(path, quality=88)
     return path
 
 
 def make_document(path: Path) -> Path:
-    """A PDF of one page."""
+    """Make a PDF with one page."""
     page = Image.new("RGB", (1240, 1754), "#fbf7ee")
     page.paste(paint(MOODS["Dunes"], 1080, 760, seed=5), (80, 80))
     draw = ImageDraw.Draw(page)
@@ -88,7 +88,7 @@ def make_document(path: Path) -> Path:
 
 
 def make_video(path: Path, width: int = 640, height: int = 480, frames: int = 48) -> Path:
-    """A video of a sun that crosses the sky."""
+    """Make a video of a sun that crosses the sky."""
     with av.open(str(path), "w") as container:
         stream = container.add_stream("libx264", rate=Fraction(24))
         stream.width, stream.height, stream.pix_fmt = width, height, "yuv420p"
@@ -102,7 +102,7 @@ def make_video(path: Path, width: int = 640, height: int = 480, frames: int = 48
 
 
 def make_samples(folder: Path) -> list[Path]:
-    """All of them."""
+    """Make all samples; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     files = [make_picture(folder / f"{name}.jpg", name) for name in MOODS]
     files.insert(2, make_video(folder / "Sunset.mp4"))

@@ -1,6 +1,6 @@
 """Run the photo album: python examples/album/server.py, then open the address that it prints.
 
-Needs the extras media and web, and fastapi. Files and rows are kept in --data; with --samples an empty album is filled.
+It needs the extras media and web, and fastapi. It keeps files and rows in --data; --samples fills an empty album.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ def open_database(data: Path) -> AsyncDatabase:
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="server.py", description="A photo album.")
-    parser.add_argument("--data", type=Path, default=Path("album-data"), help="where everything is kept")
-    parser.add_argument("--port", type=int, default=8000, help="0 for any that is free")
+    parser.add_argument(
+        "--data", type=Path, default=Path("album-data"), help="the directory for files and rows"
+    )
+    parser.add_argument("--port", type=int, default=8000, help="0 for any free port")
     parser.add_argument("--samples", action="store_true", help="fill an empty album with pictures")
     options = parser.parse_args()
     async with open_database(options.data) as db:

@@ -1,11 +1,11 @@
-"""Run a server on a leash: it and all its children are killed as soon as our standard input ends.
+"""Run a server on a leash: when the standard input of this program ends, it kills the server and all its children.
 
-The process that starts the server holds the other end of that pipe. However it ends, even by an interrupt or a kill,
-the pipe ends with it, and no server is left behind.
+The process that starts the server holds the other end of that pipe. However that process ends, even by an interrupt or
+a kill, the pipe ends with it, and no server is left running.
 
     python leash.py command argument ...
 
-``LEASH_HOME`` names a directory that is removed afterwards, and the directory around it when it is the last in there.
+``LEASH_HOME`` names a directory that is removed afterwards, and its parent directory too if that is then empty.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import subprocess
 import sys
 from contextlib import suppress
 
-LOOK_SECONDS = 0.2
-"""How often to look whether the server has ended by itself."""
+CHECK_SECONDS = 0.2
+"""The interval at which to check whether the server has ended by itself."""
 
 
 def main(command: list[str]) -> int:
@@ -27,17 +27,17 @@ def main(command: list[str]) -> int:
     server = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     try:
         while server.poll() is None:
-            if select.select([0], [], [], LOOK_SECONDS)[0] and not os.read(0, 1024):
+            if select.select([0], [], [], CHECK_SECONDS)[0] and not os.read(0, 1024):
                 break
     finally:
         if server.poll() is None:
-            os.killpg(server.pid, signal.SIGKILL)  # nothing they hold is worth a farewell
+            os.killpg(server.pid, signal.SIGKILL)  # they have no state worth a clean shutdown
     ended = server.wait()
     home = os.environ.get("LEASH_HOME")
     if home is not None:
         shutil.rmtree(home, ignore_errors=True)
         with suppress(OSError):
-            os.rmdir(os.path.dirname(home))  # noqa: PTH106, PTH120 - as quick to start as can be
+            os.rmdir(os.path.dirname(home))  # noqa: PTH106, PTH120 - pathlib would slow the start
     return ended
 
 

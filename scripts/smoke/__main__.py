@@ -1,6 +1,6 @@
-"""Run every smoke script beside this file, each in a process of its own; one line each.
+"""Run every smoke script in this directory in its own process, and print one line for each.
 
-``python scripts/smoke`` exits with 1 when one of them failed, and shows what it said.
+``python scripts/smoke`` exits with 1 if a script failed, and prints the errors of that script.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Artifacts in one file: two processes publish at once, numbers are distinct, and what comes out is what went in."""
+"""Artifacts in one file: two processes publish at once, the numbers are distinct, and downloads return the content."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def main() -> None:
                 both = [
                     subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) for _ in range(2)
                 ]
-                told = [publisher.communicate(timeout=60)[0] for publisher in both]
+                outputs = [publisher.communicate(timeout=60)[0] for publisher in both]
                 assert [publisher.returncode for publisher in both] == [0, 0], "a publisher failed"
-                numbers += [int(json.loads(text)["version"]) for text in told]
+                numbers += [int(json.loads(text)["version"]) for text in outputs]
             assert sorted(numbers) == list(range(1, 2 * EACH + 1)), numbers
             alias = db.artifacts.put_alias("app", "prod", 1, secondary_version=2, secondary_version_weight=20)
             served = {alias.resolve(key=user) for user in range(100)}
@@ -45,7 +45,7 @@ def main() -> None:
             assert db.artifacts.download("app", "prod", key=42) == b"smoke"
             gone = db.artifacts.purge("app", drop_aliases=True)
             assert gone.objects == 2 * EACH + 1
-    print(f"two processes published {2 * EACH} versions, each its own")
+    print(f"two processes published {2 * EACH} versions with distinct numbers")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Async code, one file: many tasks at once lose nothing, and the blocking twin sees the same store."""
+"""Async code on one file: many tasks at once lose no update, and sync code reads the same store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def main() -> None:
             await db.send(
                 CreateTable(TableSchema("things", KeyAttribute("group"), KeyAttribute("number", "N")))
             )
-            await asyncio.gather(*(one_task(db, number) for number in range(TASKS)))
+            await asyncio.gather(*(write_and_count(db, number) for number in range(TASKS)))
             everything = Query("things", KeyCondition("group", {"S": "tasks"}), limit=7)
             numbers = [
                 decode_item(item)["number"] async for page in db.pages(everything) for item in page.items
@@ -43,10 +43,10 @@ async def main() -> None:
             seen = db.sync.send(GetItem("things", key)).item
             assert seen is not None
             assert decode_item(seen)["total"] == TASKS
-    print(f"{TASKS} tasks wrote, counted and were read in pages")
+    print(f"{TASKS} tasks wrote items and a counter, which were read back in pages")
 
 
-async def one_task(db: AsyncDatabase, number: int) -> None:
+async def write_and_count(db: AsyncDatabase, number: int) -> None:
     await db.send(PutItem("things", encode_item({"group": "tasks", "number": number})))
     total = UpdateItem(
         "things", encode_item({"group": "count", "number": 0}), Update((Add(path("total"), value(1)),))

@@ -1,4 +1,4 @@
-"""Jobs in one file: enqueued in a transaction, run by two ``holdall worker --drain`` at once, each once."""
+"""Jobs in one file: enqueued in transactions, and run exactly once by two ``holdall worker --drain`` at once."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def main() -> None:
                 )
                 for _ in range(2)
             ]
-            told = [worker.communicate(timeout=60)[0] for worker in workers]
+            outputs = [worker.communicate(timeout=60)[0] for worker in workers]
             assert [worker.returncode for worker in workers] == [0, 0], "a worker failed"
-            assert sum(json.loads(text)["succeeded"] for text in told) == JOBS
+            assert sum(json.loads(text)["succeeded"] for text in outputs) == JOBS
             assert {db.get_one(Tally, number).runs for number in range(JOBS)} == {1}
             assert db.jobs.list() == []
-    print(f"two workers did {JOBS} jobs, each once")
+    print(f"two workers ran {JOBS} jobs, each once")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Blocking code, one file: what was written is there after the file is opened again."""
+"""Sync code on one file: items can be read after the file is closed and opened again."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "deeper", "smoke.db")
         write(f"embedded:{file}")
-        assert [found.name for found in file.parent.iterdir()] == ["smoke.db"], "closing leaves one file"
+        assert [found.name for found in file.parent.iterdir()] == ["smoke.db"], "closing must leave one file"
         read(f"embedded:{file}")
-    print("written, closed, opened and read back")
+    print("wrote an item, closed the file, opened it and read the item back")
 
 
 def write(url: str) -> None:
@@ -83,7 +83,7 @@ def read(url: str) -> None:
         db.send(GetItem("things", KEY))
     except StoreClosedError:
         return
-    raise AssertionError("a closed database answered")
+    raise AssertionError("a closed database answered a request")
 
 
 if __name__ == "__main__":

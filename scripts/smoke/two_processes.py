@@ -1,4 +1,4 @@
-"""Two processes, one file: both count at the same time, and no count is lost."""
+"""Two processes and their parent count in one file at the same time, and no count is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def main() -> None:
         with Database(url) as db:
             db.send(CreateTable(TableSchema("counters", KeyAttribute("name"))))
             others = [subprocess.Popen([sys.executable, __file__, url]) for _ in range(2)]
-            count(db)  # and this process joins in
+            count(db)  # this process counts too
             assert [other.wait(timeout=60) for other in others] == [0, 0], "a process failed"
             item = db.send(GetItem("counters", KEY, consistent=True)).item
             assert item is not None

@@ -1,1 +1,1 @@
-"""The stops of the demo, one module per subject, and what they stand on."""
+"""The stops of the demo's long tour, one module per subject, and their helpers."""

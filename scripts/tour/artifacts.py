@@ -1,4 +1,4 @@
-"""Steps about artifacts: versions that never change, a rollout, and what is protected."""
+"""Steps about artifacts: versions that never change, a rollout, and protection against mistakes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from holdall import Database
 from holdall.errors import ArtifactInUseError, HoldallError, ProtectedAliasError
-from tour.files import on_disk
+from tour.files import open_disk
 from tour.stage import Tour, step
 
 
 def open_database(tour: Tour) -> Database:
-    return Database(backend=tour.store, files=on_disk(tour, "artifacts"), manage_table=True)
+    return Database(backend=tour.store, files=open_disk(tour, "artifacts"), manage_table=True)
 
 
 @step("Artifacts: versions that never change")
@@ -62,7 +62,7 @@ def rollout(tour: Tour) -> None:
     )
     assert (found.state, served) == ("done", ("9",))
     attempts: list[tuple[str, type[HoldallError], Any]] = [
-        ("delete what is served", ArtifactInUseError, lambda: db.artifacts.delete("shop", 9)),
+        ("delete a version that an alias serves", ArtifactInUseError, lambda: db.artifacts.delete("shop", 9)),
         ("move a protected alias", ProtectedAliasError, lambda: db.artifacts.put_alias("shop", "live", 1)),
     ]
     for what, kind, attempt in attempts:

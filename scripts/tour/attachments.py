@@ -1,4 +1,4 @@
-"""A step about attachments: a process that is killed while it uploads."""
+"""A step about attachments: a process is killed during an upload."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from holdall import Database, Key, Model, has_many_attached
-from tour.files import on_disk
+from tour.files import open_disk
 from tour.stage import Tour, step
 
 
@@ -17,7 +17,7 @@ class Member(Model):
 
 
 def open_database(tour: Tour) -> Database:
-    return Database(backend=tour.store, files=on_disk(tour, "attached"), manage_table=True)
+    return Database(backend=tour.store, files=open_disk(tour, "attached"), manage_table=True)
 
 
 ATTACHER = """

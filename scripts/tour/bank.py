@@ -1,4 +1,4 @@
-"""The demo's tables, and money moved between accounts: used by several steps and by worker processes."""
+"""The demo's tables, and transfers between accounts, for several steps and worker processes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PRODUCTS = ["sidamo", "yirgacheffe", "huila", "kirinyaga", "tarrazu"]
 
 
 def transfer(port: Port, source: str, target: str, cents: int) -> TransactWrite:
-    """A booking: who pays, who gets, and a line in the journal. Both sides or neither."""
+    """A transfer: it debits one account, credits another and adds a line to the journal, all or nothing."""
     token = port.new_id()
     pay = UpdateItem(
         "accounts",
@@ -53,7 +53,7 @@ def transfer(port: Port, source: str, target: str, cents: int) -> TransactWrite:
     return TransactWrite((pay, get, line), token=token)
 
 
-def balances(store: Metered) -> dict[str, int]:
+def read_balances(store: Metered) -> dict[str, int]:
     reads = tuple(GetItem("accounts", encode_item({"owner": owner})) for owner in CUSTOMERS)
     items = store.send(TransactGet(reads)).items
     return {owner: decode_item(item)["cents"] for owner, item in zip(CUSTOMERS, items, strict=True) if item}

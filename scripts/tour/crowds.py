@@ -31,14 +31,14 @@ from tour.stage import Metered, Tour, step
 def in_async(tour: Tour) -> None:
     """The same requests, awaited. A write that was sent finishes even if its task is cancelled."""
 
-    async def visit() -> tuple[int, int]:
+    async def count_and_read() -> tuple[int, int]:
         async with AsyncDatabase(tour.url) as db:
             metered = Metered(db.sync, tour.meter)
             key = encode_item({"name": "tasks"})
             up = UpdateItem("counters", key, Update((Add(path("n"), value(1)),)))
             await asyncio.gather(*(metered.send_awaiting(up) for _ in range(100)))
             impatient = asyncio.create_task(metered.send_awaiting(up))
-            await asyncio.sleep(0)  # it has begun
+            await asyncio.sleep(0)  # lets the task begin
             impatient.cancel()
             try:
                 await impatient
@@ -52,7 +52,7 @@ def in_async(tour: Tour) -> None:
                 seen += found.count
             return decode_item(reply.item)["n"], seen
 
-    total, seen = asyncio.run(visit())
+    total, seen = asyncio.run(count_and_read())
     tour.voice.say(f"A hundred tasks, then one cancelled after it was sent: the counter says {total}.")
     tour.voice.say(f"async for iterates over pages: ada has {seen} orders.")
     assert total == 101
@@ -62,7 +62,7 @@ def in_async(tour: Tour) -> None:
 def flows(tour: Tour) -> None:
     """A function that awaits only its port runs in sync code too, without an event loop."""
 
-    async def richest(port: Port) -> str:
+    async def find_richest(port: Port) -> str:
         owners = [GetItem("accounts", encode_item({"owner": owner})) for owner in CUSTOMERS]
         outcomes = await port.gather([port.send(read) for read in owners], limit=4)
         items = [decode_item(outcome.result().item or {}) for outcome in outcomes]
@@ -73,7 +73,7 @@ def flows(tour: Tour) -> None:
         await asyncio.sleep(0)
 
     db = tour.store.db
-    blocking, awaited = run(richest(db.port)), asyncio.run(richest(db.aio.port))
+    blocking, awaited = run(find_richest(db.port)), asyncio.run(find_richest(db.aio.port))
     rounds = 2000
 
     async def do_nothing(port: Port) -> None: ...

@@ -1,4 +1,4 @@
-"""Steps about files: all or nothing, gone on with after a kill, shared by URLs, mirrored and repaired."""
+"""Steps about files: whole or not at all, resumed after a kill, shared by URLs, mirrored and repaired."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LARGE = 48_000_000
 
 
 class MeteredService:
-    """A service whose requests are counted, with those of the table."""
+    """A service whose requests are counted together with the table's."""
 
     def __init__(self, service: Backend, meter: Meter) -> None:
         self.service = service
@@ -39,7 +39,7 @@ class MeteredService:
         except HoldallError as error:
             self._meter.count(request, error)
             raise
-        if not isinstance(request, DescribeService):  # which is answered without sending anything
+        if not isinstance(request, DescribeService):  # it is answered without a request
             self._meter.count(request, reply)
         self.parts += isinstance(request, UploadPart)
         return reply
@@ -51,7 +51,7 @@ class MeteredService:
         self.service.close()
 
 
-def on_disk(tour: Tour, name: str, **options: Any) -> MeteredService:
+def open_disk(tour: Tour, name: str, **options: Any) -> MeteredService:
     return MeteredService(DiskService(tour.folder / name, **options), tour.meter)
 
 
@@ -60,7 +60,7 @@ def whole_files(tour: Tour) -> None:
     """Bytes under keys, in a directory. A large file is stored in parts and appears when the last part is stored."""
     source = tour.folder / "film.raw"
     source.write_bytes(os.urandom(LARGE))
-    with Database(tour.url, files=on_disk(tour, "files")) as db:
+    with Database(tour.url, files=open_disk(tour, "files")) as db:
         db.files.put("notes/ü & ö.txt", "Grüße".encode(), content_type="text/plain")
         began = time.perf_counter()
         steps: list[int] = []
@@ -82,8 +82,8 @@ def whole_files(tour: Tour) -> None:
             ],
         )
         attempts: list[tuple[str, type[HoldallError], dict[str, Any]]] = [
-            ("put the film where there is one", PreconditionFailedError, {"if_absent": True}),
-            ("put it with another's digest", IntegrityError, {"md5": "1B2M2Y8AsgTpgAmY7PhCfg=="}),
+            ("put the film where one exists", PreconditionFailedError, {"if_absent": True}),
+            ("put it with the digest of another file", IntegrityError, {"md5": "1B2M2Y8AsgTpgAmY7PhCfg=="}),
         ]
         for what, kind, options in attempts:
             try:
@@ -111,7 +111,7 @@ with Database("memory:", files=sys.argv[1]) as db:
 @step("An upload that is killed half-way")
 def kill_upload(tour: Tour) -> None:
     """SIGKILL ends a process in the middle of a put. No file appears, and the next process continues the upload."""
-    source, service = tour.folder / "film.raw", on_disk(tour, "resumed")
+    source, service = tour.folder / "film.raw", open_disk(tour, "resumed")
     command = [sys.executable, "-c", UPLOADER, f"file:{tour.folder / 'resumed'}", str(source)]
     killed = subprocess.run(command, check=False)
     assert killed.returncode == -signal.SIGKILL
@@ -130,8 +130,8 @@ def kill_upload(tour: Tour) -> None:
 @step("Files: shared, composed, mirrored, repaired")
 def share_files(tour: Tour) -> None:
     """A signed URL works for a limited time. A worker fills the mirror; damaged bytes are detected and repaired."""
-    main = on_disk(tour, "files", secret=[SECRET], base_url="https://shop.example/files")
-    named: dict[str, Any] = {"main": main, "copy": on_disk(tour, "copy"), "safe": "mirror:main,copy"}
+    main = open_disk(tour, "files", secret=[SECRET], base_url="https://shop.example/files")
+    named: dict[str, Any] = {"main": main, "copy": open_disk(tour, "copy"), "safe": "mirror:main,copy"}
     with Database(tour.url, files=named, default_service="safe") as db:
         for number in (1, 2, 3):
             db.files.put(f"pages/{number}", f"page {number}\n".encode(), content_type="text/plain")
@@ -143,7 +143,7 @@ def share_files(tour: Tour) -> None:
         before = db.files.check_mirrors()[0].missing
         db.worker(queues=["default"]).drain()
         rows = [
-            ("before the worker came", before),
+            ("before the worker ran", before),
             ("after", db.files.check_mirrors(prefix="pages/")[0].missing),
         ]
         tour.voice.table(["", "missing in the mirror"], rows)

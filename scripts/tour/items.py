@@ -32,7 +32,7 @@ from holdall.errors import (
     ConditionFailedError,
     TransactionCanceledError,
 )
-from tour.bank import ACCOUNTS, COUNTERS, CUSTOMERS, JOURNAL, ORDERS, balances, transfer
+from tour.bank import ACCOUNTS, COUNTERS, CUSTOMERS, JOURNAL, ORDERS, read_balances, transfer
 from tour.stage import Tour, expect, step
 
 
@@ -41,9 +41,9 @@ def open_a_file(tour: Tour) -> None:
     """No server and no setup: a path is a database. A table is a name and a key."""
     rows = []
     for schema in (ORDERS, ACCOUNTS, JOURNAL, COUNTERS):
-        made = tour.store.send(CreateTable(schema))
-        keys = ", ".join(f"{part.name} ({part.type})" for part in made.schema.keys)
-        rows.append((schema.name, keys, made.status))
+        created = tour.store.send(CreateTable(schema))
+        keys = ", ".join(f"{part.name} ({part.type})" for part in created.schema.keys)
+        rows.append((schema.name, keys, created.status))
     tour.voice.table(["table", "key", "status"], rows)
     files = "\n".join(
         f"{file.name:14} {file.stat().st_size:>9,} bytes" for file in sorted(tour.folder.iterdir())
@@ -53,7 +53,7 @@ def open_a_file(tour: Tour) -> None:
 
 @step("The ten types")
 def ten_types(tour: Tour) -> None:
-    """Everything DynamoDB can hold, from Python and back, exactly, with the bytes it is billed for."""
+    """Every type that DynamoDB stores, from Python and back, exactly, with the bytes that DynamoDB bills."""
     everything: dict[str, object] = {
         "string": "naïve café",
         "number": Decimal("3.14159265358979323846264338327950288420"),
@@ -76,7 +76,7 @@ def ten_types(tour: Tour) -> None:
         for name, plain in everything.items()
     ]
     tour.voice.table(["type", "Python", "stored as", "bytes"], rows)
-    tour.voice.say(f"The whole item is {item_size(back):,} bytes, and came back equal to what went in.")
+    tour.voice.say(f"The whole item is {item_size(back):,} bytes, and was read back unchanged.")
     tour.store.send(DeleteItem("accounts", encode_item({"owner": "types"})))
 
 
@@ -123,17 +123,17 @@ def conditional(tour: Tour) -> None:
 
 @step("Counters, lists and sets")
 def updates(tour: Tour) -> None:
-    """An update changes an item in place. All its steps see the item as it was before."""
+    """An update changes an item in place. All its steps read the values from before the update."""
     key = encode_item({"name": "page"})
     steps: dict[str, Set | Add | Delete] = {
         "count up from nothing": Add(path("views"), value(1)),
         "append to a list that may be missing": Set(
             path("log"), ListAppend(IfNotExists(path("log"), value([])), value(["seen"]))
         ),
-        "take members into a set": Add(path("tags"), value({"new", "hot"})),
+        "add members to a set": Add(path("tags"), value({"new", "hot"})),
         "set a map": Set(path("author"), value({"name": "ada", "posts": 1})),
         "add inside the map": Set(path("author", "posts"), Plus(path("author", "posts"), value(1))),
-        "take a member out": Delete(path("tags"), value({"new"})),
+        "remove a member": Delete(path("tags"), value({"new"})),
     }
     rows = []
     for what, action in steps.items():
@@ -147,17 +147,19 @@ def updates(tour: Tour) -> None:
 @step("All or nothing")
 def transactions(tour: Tour) -> None:
     """A transaction of up to 100 actions succeeds or fails as a whole. Its token makes it safe to send again."""
-    before = balances(tour.store)
+    before = read_balances(tour.store)
     rent = transfer(tour.store.db.port, "ada", "grace", 2_500)
     first = tour.store.send(rent)
     again = tour.store.send(rent)
-    after = balances(tour.store)
+    after = read_balances(tour.store)
     tour.voice.table(
         ["account", "before", "after the transfer, sent twice"],
         [(owner, before[owner], after[owner]) for owner in ("ada", "grace")],
     )
     assert after == {**before, "ada": 7_500, "grace": 12_500}
-    tour.voice.say(f"The first sending cost {first.capacity:g} write units. The second did nothing: {again}.")
+    tour.voice.say(
+        f"The first request cost {first.capacity:g} write units. The second had no effect: {again}."
+    )
 
     check = ConditionCheck("accounts", encode_item({"owner": "alan"}), Exists(path("owner")))
     greedy = transfer(tour.store.db.port, "grace", "ada", 1_000_000)
@@ -171,4 +173,4 @@ def transactions(tour: Tour) -> None:
             for place, (action, reason) in enumerate(zip(refused.actions, error.reasons, strict=True))
         ],
     )
-    assert balances(tour.store) == after
+    assert read_balances(tour.store) == after

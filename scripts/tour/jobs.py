@@ -89,18 +89,18 @@ def kill_worker(tour: Tour) -> None:
         command = [sys.executable, "-m", "holdall", "--url", tour.url, "worker", "depot", "--queue", "depot"]
         first = start([*command, "--lease", "1"], tour.folder / "depot")
         assert first.stderr is not None
-        said = next(line for line in first.stderr if line.startswith("packing"))
+        line = next(line for line in first.stderr if line.startswith("packing"))
         first.kill()
         first.communicate()
-        tour.voice.show(f"$ holdall worker depot --queue depot --lease 1\n{said.rstrip()}\nKilled")
+        tour.voice.show(f"$ holdall worker depot --queue depot --lease 1\n{line.rstrip()}\nKilled")
         second = start([*command, "--poll-interval", "0.1"], tour.folder / "depot")
         while db.jobs.list(queue="depot"):
             time.sleep(0.02)
         second.send_signal(signal.SIGTERM)
-        _, told = second.communicate(timeout=60)
-        tour.voice.show(f"$ holdall worker depot --queue depot\n{told.rstrip()}")
+        _, stderr = second.communicate(timeout=60)
+        tour.voice.show(f"$ holdall worker depot --queue depot\n{stderr.rstrip()}")
     assert second.returncode == 0
-    assert "packing 7 attempt 2" in told
+    assert "packing 7 attempt 2" in stderr
 
 
 def start(command: list[str], folder: Path) -> subprocess.Popen[str]:
@@ -121,15 +121,15 @@ def many_jobs(tour: Tour) -> None:
         command = [sys.executable, "-m", "holdall", "--url", url, "worker", "depot"]
         drain = [*command, "--queue", "counting", "--drain", "--json"]
         workers = [start(drain, tour.folder / "depot") for _ in range(2)]
-        rows = [worker_row(place, worker) for place, worker in enumerate(workers, 1)]
+        rows = [make_row(place, worker) for place, worker in enumerate(workers, 1)]
         tour.voice.table(["worker", "jobs", "taken by the other worker"], rows)
         assert sum(row[1] for row in rows) == total
         assert db.jobs.counts(queue="counting")["counting"] == (0, 0, 0, 0)
     shutil.rmtree(tour.folder / "depot")
 
 
-def worker_row(place: int, worker: subprocess.Popen[str]) -> tuple[int, int, int]:
-    told, _ = worker.communicate(timeout=120)
+def make_row(place: int, worker: subprocess.Popen[str]) -> tuple[int, int, int]:
+    output, _ = worker.communicate(timeout=120)
     assert worker.returncode == 0
-    metrics = json.loads(told)
+    metrics = json.loads(output)
     return place, metrics["succeeded"], metrics["collisions"]

@@ -1,4 +1,4 @@
-"""Steps about models and transactions: a class, a race, a conflict explained, what holds and what it costs."""
+"""Steps about models and transactions: fields, validation, unique values, a lost reply, and costs."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ class Page(Model):
 
 
 def open_database(tour: Tour) -> Database:
-    """A database whose every request is counted."""
+    """Open a database whose requests are counted."""
     return Database(backend=tour.store, manage_table=True)
 
 
-def error_of(function: Callable[[], Any]) -> HoldallError:
-    """The error that it must end with."""
+def expect_error(function: Callable[[], Any]) -> HoldallError:
+    """Call a function that must raise an error; return the error."""
     try:
         function()
     except HoldallError as error:
         return error
-    raise AssertionError("it went through")
+    raise AssertionError("the function raised no error")
 
 
 @step("A class is all you write")
@@ -111,7 +111,7 @@ def validation(tour: Tour) -> None:
 
     attempts: dict[str, Callable[[], Any]] = {
         "a text for a number": lambda: Sale(customer="x", number=1, product="x", quantity="3", placed_at=now),  # type: ignore[arg-type]
-        "less than nothing": lambda: Sale(customer="x", number=1, product="x", quantity=-3, placed_at=now),
+        "a negative quantity": lambda: Sale(customer="x", number=1, product="x", quantity=-3, placed_at=now),
         "a misspelt name": lambda: Sale(custmer="x"),  # type: ignore[call-arg]
         "half a key": lambda: db.get(Sale, customer="ada"),
         "a read-only field": lambda: db.run(set_late),
@@ -121,7 +121,7 @@ def validation(tour: Tour) -> None:
         ),
     }
     for what, attempt in attempts.items():
-        error = error_of(attempt)
+        error = expect_error(attempt)
         assert isinstance(error, InvalidFieldError | FrozenItemError)
         tour.voice.refusal(what, error.code, error.message, error.hint)
 
@@ -134,12 +134,12 @@ def all_or_nothing(tour: Tour) -> None:
         tx.create(Member, name="ada", email="ada@example.com")
         tx.create(Member, name="grace", email="grace@example.com")
 
-    def impossible(tx: Transaction) -> None:
+    def create_three(tx: Transaction) -> None:
         tx.create(Member, name="alan", email="ada@example.com")
         tx.create(Member, name="grace", email="g@example.com")
         tx.create(Member, name="katherine", email="k@example.com")
 
-    group = error_of(lambda: db.run(impossible))
+    group = expect_error(lambda: db.run(create_three))
     assert isinstance(group, TransactionErrors)
     for error in group.exceptions:
         assert isinstance(error, HoldallError)
@@ -178,7 +178,7 @@ def lose_commit(tour: Tour) -> None:
         tx.get_one(Page, "/").likes += 1
         faulty.inject(Fault.LOST_AFTER)
 
-    error = error_of(lambda: db.run(like))
+    error = expect_error(lambda: db.run(like))
     assert isinstance(error, OutcomeUnknown)
     tour.voice.refusal("one more like", error.code, error.message, error.hint)
     likes = db.get_one(Page, "/").likes
@@ -193,9 +193,9 @@ def lose_commit(tour: Tour) -> None:
 def costs(tour: Tour) -> None:
     """One item is an ordinary write. From two items on, DynamoDB bills each twice, checks included."""
     db, meter = open_database(tour), tour.meter
-    db.get_one(Page, "/")  # the table is looked up once, and that is not what this is about
+    db.get_one(Page, "/")  # the first request also looks up the table
 
-    def views(*urls: str) -> Callable[[Transaction], None]:
+    def count_views(*urls: str) -> Callable[[Transaction], None]:
         def count(tx: Transaction) -> None:
             for url in urls:
                 tx.get_one(Page, url).views += 1
@@ -205,18 +205,18 @@ def costs(tour: Tour) -> None:
     def compare(tx: Transaction) -> None:
         tx.get_one(Page, "/").likes = tx.get_one(Page, "/news").views
 
-    doings: dict[str, Callable[[Transaction], Any]] = {
+    functions: dict[str, Callable[[Transaction], Any]] = {
         "create one": lambda tx: tx.create(Page, url="/news"),
-        "read and change one": views("/"),
+        "read and change one": count_views("/"),
         "read and increment one": lambda tx: tx.get_one(Page, "/").field("views").increment_by(1),
         "read two, change one": compare,
-        "read and change two": views("/", "/news"),
+        "read and change two": count_views("/", "/news"),
         "read two at one moment": lambda tx: tx.get_all([Page.key("/"), Page.key("/news")]),
     }
     rows = []
-    for what, doing in doings.items():
+    for what, function in functions.items():
         sent, read, written = meter.sent.copy(), meter.units[False], meter.units[True]
-        db.run(doing)
+        db.run(function)
         requests = meter.sent - sent
         rows.append(
             (

@@ -16,7 +16,7 @@ Bar = tuple[str, Sequence[tuple[str, float]], str]
 
 
 def bars(rows: Iterable[Bar], caption: str = "") -> str:
-    """Horizontal bars of one scale: a label, the parts with their classes, and the amount in words."""
+    """Draw horizontal bars on one scale: each has a label, parts with their classes, and the amount in words."""
     rows = list(rows)
     most = max(sum(amount for _, amount in parts) for _, parts, _ in rows) or 1.0
     lines = (
@@ -31,8 +31,8 @@ def bars(rows: Iterable[Bar], caption: str = "") -> str:
 
 
 def figure(inside: str, caption: str) -> str:
-    told = f"<figcaption>{caption}</figcaption>" if caption else ""
-    return f"<figure>{inside}{told}</figure>"
+    note = f"<figcaption>{caption}</figcaption>" if caption else ""
+    return f"<figure>{inside}{note}</figure>"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
@@ -212,9 +212,7 @@ def draw_template(scope: Scope) -> str:
         [f"<code>{html.escape(next(iter(item.get(name, {'S': ''}).values())))}</code>" for name in names]
         for item in sorted(items, key=lambda item: item["pk"]["S"])
     )
-    return table(
-        names, rows, "The other program's table: each attribute is one that it wrote, or would have."
-    )
+    return table(names, rows, "The other program's table: all items have the form that it writes.")
 
 
 def draw_backends(scope: Scope) -> str:
@@ -225,7 +223,7 @@ def draw_backends(scope: Scope) -> str:
 
 
 def draw_table(scope: Scope) -> str:
-    """What all scenes together left in the table."""
+    """Draw what all scenes together left in the table."""
     found: Counter[str] = Counter()
     for page in scope["db"].pages(Scan("holdall")):
         for item in page.items:

@@ -1,4 +1,4 @@
-"""Steps about finding items: queries, indexes, pages; and about models that change while their items stay."""
+"""Steps about finding items with queries, indexes and pages, and about changing the model of stored items."""
 
 from __future__ import annotations
 
@@ -40,18 +40,19 @@ def queries(tour: Tour) -> None:
                 kilos=number / 4,
                 left_at=START + timedelta(days=number),
             )
-    asked: dict[str, Any] = {
+    queries_by_name: dict[str, Any] = {
         "all of ada's": db.query(Shipment, customer="ada"),
-        "of 2026, from number 41 on": db.query(
+        "ada's in 2026, from number 41": db.query(
             Shipment, customer="ada", sort=(Shipment.year == 2026) & (Shipment.number >= 41)
         ),
-        "over 14 kilos": db.query(Shipment, customer="ada", where=col(Shipment.kilos) > 14),
-        "harrar, latest first, three": db.query(
+        "ada's over 14 kilos": db.query(Shipment, customer="ada", where=col(Shipment.kilos) > 14),
+        "the three latest of harrar": db.query(
             Shipment, index="by_product", product="harrar", reverse=True, limit=3
         ),
     }
     rows = [
-        (what, rows.count(), ", ".join(str(s.number) for s in rows.all()[:6])) for what, rows in asked.items()
+        (what, rows.count(), ", ".join(str(s.number) for s in rows.all()[:6]))
+        for what, rows in queries_by_name.items()
     ]
     tour.voice.table(["question", "count", "numbers"], rows)
     assert [count for _, count, _ in rows] == [60, 10, 3, 3]
@@ -61,11 +62,11 @@ def queries(tour: Tour) -> None:
 def pages(tour: Tour) -> None:
     """Each page has a signed token for the next page. A changed token is refused."""
     db = open_database(tour)
-    asked = db.query(Shipment, customer="ada", where=col(Shipment.product) == "limu")
-    page = asked.page(8)
+    limu = db.query(Shipment, customer="ada", where=col(Shipment.product) == "limu")
+    page = limu.page(8)
     sizes = [len(page.items)]
     while page.next is not None:
-        page = asked.page(8, after=page.next)
+        page = limu.page(8, after=page.next)
         sizes.append(len(page.items))
     tour.voice.say(f"Twenty of sixty rows, in pages of {sizes}.")
     assert sum(sizes) == 20
@@ -102,7 +103,7 @@ def evolution(tour: Tour) -> None:
     after = db.query(NewBag, index="by_quantity", quantity=7).count()
     tour.voice.say(
         f"20 pounds are read as {read.kilos} kilos before anything is written. "
-        f"The bulk run looked at {report.scanned:,} items and changed {report.changed}; "
+        f"The bulk run read {report.scanned:,} items and changed {report.changed}; "
         f"the new index, which found {before} of them, now finds {after}."
     )
     assert (before, report.changed, after) == (0, 20, 1)

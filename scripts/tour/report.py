@@ -1,6 +1,6 @@
-"""The demo's voice: what it says goes to the terminal as it happens, and into one HTML page at the end.
+"""The demo's output: it goes to the terminal at once, and into one HTML page at the end.
 
-The page stands alone: its style is inside it, it loads nothing, and it follows the reader's light or dark setting.
+The page is self-contained: it contains its style, loads nothing, and follows the reader's light or dark setting.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ STYLE = Path(__file__).with_name("report.css")
 
 @dataclass
 class Step:
-    """One stop of the tour: what was said, what came out, and the code that did it."""
+    """One step of the tour: its introduction, its output, and its code."""
 
     title: str
     intro: str
@@ -41,7 +41,7 @@ class Step:
 
 
 class Voice:
-    """Says things twice: on the terminal now, in the report later."""
+    """Prints everything on the terminal at once, and keeps it for the report."""
 
     def __init__(self, first: int = 1) -> None:
         self.steps: list[Step] = []
@@ -67,7 +67,7 @@ class Voice:
         self._add(f"<p>{html.escape(text)}</p>")
 
     def show(self, text: str) -> None:
-        """Output as it is."""
+        """Show a text as a block, unchanged."""
         print(textwrap.indent(text, "   │ "))
         self._add(f"<pre>{html.escape(text)}</pre>")
 
@@ -85,7 +85,7 @@ class Voice:
         self._add(_table(head, cells))
 
     def bars(self, rows: Iterable[tuple[str, float, str]]) -> None:
-        """Amounts side by side: name, amount, and the amount in words."""
+        """Show amounts as bars: name, amount, and the amount in words."""
         found = list(rows)
         most = max(amount for _, amount, _ in found) or 1.0
         for name, amount, words in found:
@@ -103,7 +103,7 @@ class Voice:
         )
 
     def listing(self, summary: str, lines: Iterable[str]) -> None:
-        """A long list that only the report shows, folded."""
+        """Add a long, folded list to the report only."""
         items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
         self._add(f"<details><summary>{html.escape(summary)}</summary><ul class=long>{items}</ul></details>")
 
@@ -121,7 +121,7 @@ class Voice:
 
 
 def page(program: Program, facts: Sequence[tuple[str, str]], table: str, steps: Sequence[Step]) -> str:
-    """The report: the scenes, and the steps of the long tour if it was taken."""
+    """Make the report: the scenes, and the steps of the long tour, if any."""
     tiles = "".join(f"<div><b>{html.escape(number)}</b>{html.escape(what)}</div>" for number, what in facts)
     shown: list[Scene | Step] = [*program.scenes, *steps]
     links = "".join(f'<a href="#{each.anchor}">{html.escape(each.title)}</a>' for each in shown)
@@ -134,7 +134,7 @@ def page(program: Program, facts: Sequence[tuple[str, str]], table: str, steps: 
         f'<meta name="color-scheme" content="light dark"><style>{style}</style></head><body>'
         f"<header><div>{MARK}<h1>One table for your application’s data</h1>"
         "<p>Models, transactions, jobs, files, releases and an archive. Every scene below is a few lines of "
-        "Python and what they did while this page was made: the code is the code that ran, and every number was "
+        "Python and the output of the run that made this page: the code is the code that ran, and every number was "
         f"measured.</p><div class=tiles>{tiles}</div></div>{table}<nav>{links}</nav></header><main>{acts}{stops}</main>"
         "<footer><p>Made by <code>make demo</code>. <code>make demo ALL=1</code> is the long tour. The scenes are "
         "one program, <code>scripts/scenes.py</code>.</p><details><summary>How it begins: the imports</summary>"
@@ -175,7 +175,7 @@ def _cut(text: str, width: int) -> str:
 
 
 def _highlight(source: str) -> str:
-    """Python as HTML, its tokens marked by kind."""
+    """Convert Python source to HTML that marks tokens by their kind."""
     starts = [0, *accumulate(len(line) for line in source.splitlines(keepends=True))]
     out: list[str] = []
     done = 0

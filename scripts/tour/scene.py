@@ -1,4 +1,4 @@
-"""The scenes: cells of one program, each shown and then run, so that the code on the page is the code that ran."""
+"""The scenes: cells of one program, each shown and then run, so that the page shows the code that ran."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CELL = re.compile(r"^# %% (?P<title>.+)\n(?P<intro>(?:# .+\n)+)(?P<code>(?:(?!# 
 
 @dataclass
 class Scene:
-    """One cell: what it is about, its code, and, once it was run, its output, its picture and its seconds."""
+    """One cell: title, introduction and code, and after its run the output, the picture and the seconds."""
 
     title: str
     intro: str
@@ -31,7 +31,7 @@ class Scene:
 
     @property
     def shown(self) -> str:
-        """The code without second blank lines."""
+        """The code with single blank lines."""
         return re.sub(r"\n{3,}", "\n\n", self.code)
 
     @property
@@ -44,7 +44,7 @@ class Scene:
 
 
 def read_scenes(program: str) -> list[Scene]:
-    """The cells of a program, in order."""
+    """Read the cells of a program, in order."""
     return [
         Scene(
             title=found["title"],
@@ -57,7 +57,7 @@ def read_scenes(program: str) -> list[Scene]:
 
 
 class Program:
-    """The scenes, run one after another in the current directory; ``scope`` has the variables that they leave."""
+    """The scenes, run one after another in the current directory; ``scope`` has their variables."""
 
     def __init__(self) -> None:
         text = PROGRAM.read_text(encoding="utf-8")
@@ -70,7 +70,7 @@ class Program:
         exec(compile(start, PROGRAM, "exec"), self.scope)
 
     def run(self, pictures: list[Callable[[Mapping[str, Any]], str]]) -> Iterator[Scene]:
-        """Yield each scene twice: before and after it was run."""
+        """Yield each scene twice: before and after its run."""
         for scene, draw in zip(self.scenes, pictures, strict=True):
             yield scene
             began, printed = time.perf_counter(), io.StringIO()

@@ -1,4 +1,4 @@
-"""What the steps of the demo stand on: a metered database, and the list of steps."""
+"""Shared by the steps of the demo: a metered database, and the list of steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 
 class Meter:
-    """Counts what goes through a database: requests, and the capacity that DynamoDB would bill."""
+    """Counts the requests of a database, and the capacity that DynamoDB would bill."""
 
     def __init__(self) -> None:
         self.sent: Counter[str] = Counter()
@@ -50,7 +50,7 @@ class Meter:
 
 
 class Metered:
-    """A database whose requests are counted. It has the three methods of a backend, so faults can go before it."""
+    """A database whose requests are counted. It has the methods of a backend, so faults can be injected before it."""
 
     def __init__(self, db: Database, meter: Meter) -> None:
         self.db = db
@@ -89,7 +89,7 @@ class Metered:
 
 
 class Tour:
-    """What every step is given: the folder, the store, and a voice."""
+    """What every step receives: the folder, the store, and the voice."""
 
     def __init__(self, folder: Path, first: int) -> None:
         self.folder = folder
@@ -128,13 +128,13 @@ def step(title: str) -> Callable[[Callable[[Tour], None]], Stop]:
     return lambda visit: Stop(title, visit)
 
 
-def stops(*modules: ModuleType) -> list[Stop]:
-    """All steps of some modules, in the order in which they are written."""
+def list_stops(*modules: ModuleType) -> list[Stop]:
+    """List all steps of some modules, in the order of the source."""
     return [found for module in modules for found in vars(module).values() if isinstance(found, Stop)]
 
 
 def expect(kind: type[HoldallError], store: Metered, request: Request[Any]) -> Any:
-    """The error that the request must be refused with."""
+    """Send a request that must be refused; return the error."""
     try:
         store.send(request)
     except kind as error:

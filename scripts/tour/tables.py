@@ -37,7 +37,7 @@ from tour.stage import Tour, step
 
 @step("Two thousand orders, in pages")
 def pages(tour: Tour) -> None:
-    """Batches write, queries read a partition in order, page by page; nothing is held open between pages."""
+    """Batches write; queries read a partition in order, page by page. Nothing stays open between pages."""
     orders = [
         {
             "customer": CUSTOMERS[number % 8],
@@ -78,10 +78,10 @@ def live_index(tour: Tour) -> None:
     """An index is added to a table with items. It is complete when the call returns."""
     by_product = IndexSchema("by_product", KeyAttribute("product"), KeyAttribute("placed_at"))
     began = time.perf_counter()
-    made = tour.store.send(AddIndex("orders", by_product))
+    described = tour.store.send(AddIndex("orders", by_product))
     seconds = time.perf_counter() - began
     tour.voice.say(
-        f"Filled with {made.item_count:,} items in {seconds * 1000:.0f} ms: {dict(made.index_status)}."
+        f"Filled with {described.item_count:,} items in {seconds * 1000:.0f} ms: {dict(described.index_status)}."
     )
     february = BeginsWith(path("placed_at"), value("2026-02-1"))
     query = Query(
@@ -96,7 +96,7 @@ def live_index(tour: Tour) -> None:
         ["", ""],
         [
             ("pages", len(found)),
-            ("looked at", sum(p.scanned for p in found)),
+            ("read", sum(p.scanned for p in found)),
             ("passed the filter", sum(p.count for p in found)),
             ("read units", sum(p.capacity for p in found)),
         ],
@@ -112,12 +112,12 @@ def live_index(tour: Tour) -> None:
     tour.store.send(marked)
     few = tour.store.send(Scan("orders", index="sold_out"))
     tour.voice.say(
-        f"A sparse index holds only the items that have its attribute: {few.count} of {made.item_count:,}."
+        f"A sparse index holds only the items that have its attribute: {few.count} of {described.item_count:,}."
     )
     assert few.count == 1
 
 
-@step("Scans, cut in segments")
+@step("Scans in segments")
 def segments(tour: Tour) -> None:
     """A scan reads every item. Segments are disjoint, so threads can share the work."""
 
@@ -134,7 +134,7 @@ def segments(tour: Tour) -> None:
 
 @step("Items that expire")
 def expiry(tour: Tour) -> None:
-    """A TTL attribute holds the second after which an item may be deleted. A later write deletes it."""
+    """A TTL attribute holds the time after which an item may be deleted. A later write deletes it."""
     tour.store.send(SetTtl("journal", "expires"))
     now = int(time.time())
     for name, moment in {
@@ -145,7 +145,7 @@ def expiry(tour: Tour) -> None:
         tour.store.send(PutItem("journal", encode_item({"id": f"session, {name}", "expires": moment})))
     sessions = Scan("journal", filter=BeginsWith(path("id"), value("session")))
     before = sorted(decode_item(item)["id"] for p in tour.store.pages(sessions) for item in p.items)
-    tour.store.close()  # the engine tidies up with the first write after opening, then once a minute
+    tour.store.close()  # the engine deletes expired items with the first write after opening, then once a minute
     tour.store = tour.open()
     tour.store.send(PutItem("journal", encode_item({"id": "some write"})))
     after = sorted(decode_item(item)["id"] for p in tour.store.pages(sessions) for item in p.items)

@@ -1,4 +1,4 @@
-"""Steps about what goes wrong, and about the file: lost replies, bad input, durability, backup, the contract."""
+"""Steps about failures and about the file: lost replies, invalid input, durability, backup, the contract."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ def bad_input(tour: Tour) -> None:
     store = tour.store
     order = encode_item({"customer": "ada", "number": 8})
     bad: dict[str, Request[Any]] = {
-        "a table that is not there": GetItem("ordres", order),
+        "a missing table": GetItem("ordres", order),
         "a key of the wrong type": GetItem("orders", encode_item({"customer": "ada", "number": "one"})),
         "half a key": GetItem("orders", {"customer": {"S": "ada"}}),
         "a Python value that was not encoded": PutItem("accounts", {"owner": "ada"}),  # type: ignore[dict-item]
         "an empty set": PutItem("accounts", {"owner": {"S": "x"}, "tags": {"SS": []}}),
         "half a megabyte": PutItem("accounts", encode_item({"owner": "x", "text": "x" * 500_000})),
         "a sum of text": UpdateItem("orders", order, Update((Add(path("product"), value(1)),))),
-        "two steps at one place": UpdateItem(
+        "two overlapping changes": UpdateItem(
             "orders", order, Update((Set(path("a"), value(1)), Set(path("a", "b"), value(2))))
         ),
         "a changed key": UpdateItem("orders", order, Update((Set(path("number"), value(2)),))),
         "one item twice": BatchGet((GetItem("orders", order), GetItem("orders", order))),
-        "an index that is not there": Query("orders", KeyCondition("x", {"S": "y"}), index="by_colour"),
+        "a missing index": Query("orders", KeyCondition("x", {"S": "y"}), index="by_colour"),
         "a filter on the key": Query(
             "orders", KeyCondition("customer", {"S": "ada"}), filter=Compare(">", path("number"), value(1))
         ),
@@ -126,9 +126,9 @@ def durability(tour: Tour) -> None:
 def backup(tour: Tour) -> None:
     """SQLite makes a consistent copy while the file is in use. The copy is an ordinary database."""
     copy = tour.folder / "backup.db"
-    with_sqlite = sqlite3.connect(tour.file)
-    with_sqlite.execute("VACUUM INTO ?", (str(copy),))
-    with_sqlite.close()
+    connection = sqlite3.connect(tour.file)
+    connection.execute("VACUUM INTO ?", (str(copy),))
+    connection.close()
     rows = []
     with Database(f"embedded:{copy}") as restored:
         for schema in (ORDERS, ACCOUNTS, JOURNAL, COUNTERS):
@@ -149,5 +149,5 @@ def contract(tour: Tour) -> None:
         for colour in ("blocking", "awaiting"):
             with Database("memory:") as db:
                 run_check(check, Metered(db, tour.meter), colour)
-    tour.voice.say(f"{len(everything)} rules, each kept, sync and async.")
+    tour.voice.say(f"{len(everything)} rules checked, sync and async: all hold.")
     tour.voice.listing("All rules", map(str, everything))

@@ -1,4 +1,4 @@
-"""A step about files over HTTP: served, uploaded by a client itself, and refused."""
+"""A step about files over HTTP: served, uploaded directly by a client, and refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from httpx import ASGITransport, AsyncClient, Response
 
 from holdall import Database, Key, Model, has_one_attached
 from holdall.web import create_app
-from tour.files import SECRET, on_disk
+from tour.files import SECRET, open_disk
 from tour.stage import Tour, step
 
 
@@ -23,7 +23,7 @@ class Visitor(Model):
 @step("Files over HTTP: served and uploaded")
 def files_over_http(tour: Tour) -> None:
     """The client receives a URL for its bytes and a signed id for the form. The file's own URL is signed, too."""
-    service = on_disk(tour, "served", secret=[SECRET], base_url="/attachments/disk")
+    service = open_disk(tour, "served", secret=[SECRET], base_url="/attachments/disk")
     db = Database(backend=tour.store, files=service, secret=SECRET, manage_table=True)
     asyncio.run(_visit(tour, db, create_app(db)))
 
@@ -45,13 +45,13 @@ async def _visit(tour: Tour, db: Database, app: Any) -> None:
             "byte_size": len(data),
             "checksum": checksum,
         }
-        reply = await ask("state a file", 200, "POST", "/attachments/direct_uploads", json={"blob": blob})
-        told = reply.json()
-        url, headers = told["direct_upload"].values()
+        reply = await ask("announce a file", 200, "POST", "/attachments/direct_uploads", json={"blob": blob})
+        answer = reply.json()
+        url, headers = answer["direct_upload"].values()
         await ask("put other bytes", 422, "PUT", url, content=data[:-1] + b"x", headers=headers)
         await ask("put its bytes", 204, "PUT", url, content=data, headers=headers)
         async with db.aio.transaction() as tx:
-            tx.create(Visitor, name="Ada").portrait = told["signed_id"]
+            tx.create(Visitor, name="Ada").portrait = answer["signed_id"]
         portrait = (await db.aio.get_one(Visitor, "Ada", include=["portrait"])).portrait
         address = str(portrait.url(proxied=True))
         whole = await ask("get it", 200, "GET", address)
@@ -67,5 +67,5 @@ async def _visit(tour: Tour, db: Database, app: Any) -> None:
             address,
             headers={"Range": "bytes=" + "0-0," * 999 + "1-1"},
         )
-        await ask("change a letter of the address", 404, "GET", address.replace(".", "x", 1))
+        await ask("change a character of the address", 404, "GET", address.replace(".", "x", 1))
     tour.voice.table(["a client wants to", "request", "status"], rows)
