@@ -169,12 +169,12 @@ def make_visitor(db: Database, **options: Any) -> Visitor:
     return Visitor(create_app(db, console=console), console)
 
 
-def make_picture() -> bytes:
-    """A PNG of 640 by 480."""
+def make_picture(size: tuple[int, int] = (640, 480)) -> bytes:
+    """A PNG of that size."""
     from io import BytesIO
 
     from PIL import Image
 
     target = BytesIO()
-    Image.new("RGB", (640, 480), "#c60").save(target, "PNG")
+    Image.new("RGB", size, "#c60").save(target, "PNG")
     return target.getvalue()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from html import unescape
-from io import BytesIO
 from pathlib import Path
 
 import pytest
-from console_rig import Customer, Visitor, make_visitor, open_visitor
-from PIL import Image
+from console_rig import Customer, Visitor, make_picture, make_visitor, open_visitor
 
 from holdall import Database, Variant
 from holdall.attachments import Blob
@@ -35,20 +33,13 @@ def attach(db: Database, content: bytes = b"text", filename: str = "a.txt") -> t
     return item, found.blob
 
 
-def draw() -> bytes:
-    """A PNG of 64 by 48."""
-    target = BytesIO()
-    Image.new("RGB", (64, 48), "#c60").save(target, "PNG")
-    return target.getvalue()
-
-
 def test_a_database_without_files_has_an_empty_page(visitor: Visitor) -> None:
     assert "No files<" in visitor.get("/blobs").text
 
 
 def test_all_files_are_listed_with_their_references(visitor: Visitor, db: Database) -> None:
     _, attached = attach(db)
-    loose = db.blobs.create_and_upload(draw(), filename="loose.png")
+    loose = db.blobs.create_and_upload(make_picture((64, 48)), filename="loose.png")
     page = visitor.get("/blobs").text
     for blob in (attached, loose):
         assert f"/blobs/blob?id={blob.id}" in page
@@ -115,7 +106,7 @@ def test_a_page_shows_the_first_of_many_references_and_files(visitor: Visitor, d
 
 
 def test_a_file_is_shown_with_its_references_and_pictures(visitor: Visitor, db: Database) -> None:
-    item, blob = attach(db, draw(), "dot.png")
+    item, blob = attach(db, make_picture((64, 48)), "dot.png")
     small = db.blobs.variant(blob, Variant(resize_to_limit=(10, 10)))
     page = visitor.get(f"/blobs/blob?id={blob.id}").text
     assert f"/models/console_rig%3ACustomer/item?key-id={item.id}" in page
@@ -128,7 +119,7 @@ def test_a_file_is_shown_with_its_references_and_pictures(visitor: Visitor, db: 
 
 
 def test_references_link_to_items_and_to_the_original_of_a_variant(visitor: Visitor, db: Database) -> None:
-    _, blob = attach(db, draw(), "dot.png")
+    _, blob = attach(db, make_picture((64, 48)), "dot.png")
     small = db.blobs.variant(blob, Variant(resize_to_limit=(10, 10)))
     page = visitor.get(f"/blobs/blob?id={small.id}").text
     assert "Variant of" in page
@@ -141,7 +132,7 @@ def test_references_link_to_items_and_to_the_original_of_a_variant(visitor: Visi
 
 
 def test_viewing_files_stores_nothing(db: Database) -> None:
-    _, blob = attach(db, draw(), "dot.png")
+    _, blob = attach(db, make_picture((64, 48)), "dot.png")
     before = len(db.blobs.scan().blobs)
     visitor = open_visitor(db, read_only=False)
     for path in ("/blobs", f"/blobs/blob?id={blob.id}", f"/files/{blob.id}?view=1"):
