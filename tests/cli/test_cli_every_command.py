@@ -198,7 +198,7 @@ CONFIRMED = [name for name, cases in COMMANDS.items() if cases.good and "--yes" 
 
 @pytest.mark.usefixtures("unchanged_market")
 @pytest.mark.parametrize("name", CONFIRMED)
-def test_without_a_terminal_nothing_is_deleted_without_yes(market: Market, name: str) -> None:
+def test_without_a_terminal_a_deletion_needs_yes(market: Market, name: str) -> None:
     words = COMMANDS[name].good[0].words.replace("--yes", "")
     refuse(market, name, Bad(words, 5, "there is no terminal to ask for confirmation\nhint: add --yes"))
 

@@ -300,7 +300,7 @@ def test_purge_can_keep_recent_jobs(words: tuple[str, ...], deleted: int) -> Non
     assert len(list_jobs()) == 1 - deleted
 
 
-def test_without_a_terminal_nothing_is_purged_without_yes(folder: Path) -> None:
+def test_without_a_terminal_a_purge_needs_yes(folder: Path) -> None:
     fail_jobs(1, 2)
     ended = start("jobs", "purge", folder=folder, HOLDALL_URL=URL)
     assert (ended.returncode, ended.stdout) == (5, "")

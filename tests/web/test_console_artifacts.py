@@ -392,7 +392,7 @@ def test_the_error_of_an_invalid_rollout_is_shown_above_its_form(
     assert read_shares(db, "single") == {"1": 1.0}
 
 
-def test_a_rollout_cannot_start_read_only_nor_from_a_split_protected_missing_or_changed_alias(
+def test_a_rollout_is_refused_read_only_and_for_an_unsuitable_or_changed_alias(
     visitor: Visitor, db: Database, single: str
 ) -> None:
     reader = open_visitor(db)

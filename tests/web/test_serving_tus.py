@@ -244,7 +244,7 @@ def test_another_signed_id_is_not_the_url_of_an_upload(place: Place) -> None:
     assert place.db.blobs.download(blob) == DATA
 
 
-def test_an_upload_expires_when_its_replies_announce(tmp_path: Path) -> None:
+def test_an_upload_expires_at_the_time_that_its_replies_announce(tmp_path: Path) -> None:
     clock = Clock(ticking=True)
     with open_place(tmp_path) as place:
         aio = place.db.aio

@@ -161,9 +161,7 @@ def test_with_retries_all_requests_count(serve: Serve, store: str, tmp_path: Pat
 
 @pytest.mark.parametrize("again", [False, True])
 @pytest.mark.parametrize("serve", SERVERS)
-def test_at_any_timing_exactly_the_reported_updates_are_stored(
-    serve: Serve, again: bool, tmp_path: Path
-) -> None:
+def test_exactly_the_reported_updates_are_stored(serve: Serve, again: bool, tmp_path: Path) -> None:
     with database("file", tmp_path) as db, serve(db, FirstRuns(), again) as url:
         answers = ask_all(url, 15, lambda number, client: "")
         reported = sorted(int(text) for status, text in answers if status == 200)
