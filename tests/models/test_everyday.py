@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from holdall import Key, Model, field
 from holdall.core import Attribute
-from holdall.errors import InvalidValueError
+from holdall.errors import InvalidFieldError, InvalidValueError
 from holdall.models.codec.codec import Codec, codec_for
 from holdall.models.codec.everyday import compile_encoder
 
@@ -93,7 +93,7 @@ def test_a_compiled_encoder_encodes_each_field_as_the_field_does(values: dict[st
     encode = compile_encoder(fields.values())
     try:
         expected = {each.stored: each.encode(values[name]) for name, each in fields.items()}
-    except InvalidValueError:
+    except InvalidFieldError:
         with pytest.raises(InvalidValueError):
             encode(values, {})
         return
