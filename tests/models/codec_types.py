@@ -1,4 +1,4 @@
-"""Types of every kind that pydantic validates, with random values of each, for the properties of codecs."""
+"""Types of every kind that pydantic validates, with random values of each, for property tests of codecs."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Tidy(BaseModel):
 
 
 class Epoch(BaseModel):
-    """Stores its time as seconds, by a serializer of its own."""
+    """Its own serializer stores the time in seconds."""
 
     when: AwareDatetime
 
@@ -162,7 +162,7 @@ class Spot(NamedTuple):
 UserId = NewType("UserId", int)
 Alias = TypeAliasType("Alias", int | None)
 
-# --- values of them -------------------------------------------------------------------------------------
+# --- values of these types ------------------------------------------------------------------------------
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5)
@@ -322,7 +322,7 @@ TYPES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 ]
 
 
-# --- types that lose something on the way ---------------------------------------------------------------
+# --- types that lose data when stored -------------------------------------------------------------------
 
 
 class Open(BaseModel):
@@ -343,7 +343,7 @@ class Growing(BaseModel):
 
     @field_validator("name")
     @classmethod
-    def _grown(cls, name: str) -> str:
+    def _grow(cls, name: str) -> str:
         return name + "!"
 
 

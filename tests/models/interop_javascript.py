@@ -1,8 +1,8 @@
-"""The JavaScript library @pocketgems/dynamodb at the other end of a pipe, over the same server as ours.
+"""The JavaScript library @pocketgems/dynamodb at the other end of a pipe, using the same server as our tests.
 
-`javascript` starts it when a test first needs it; it ends with the test process. What npm installs is named in
-``package.json`` here and goes into ``.venv-javascript``, once. Where node or npm is missing, or the registry cannot be
-reached, the test is skipped with the reason.
+`javascript` starts it when a test first needs it; it ends with the test process. npm installs the packages that
+``package.json`` in this folder lists into ``.venv-javascript``, once. If node or npm is missing, or the registry cannot
+be reached, the test is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ PREFIX = "unittest"
 """What the library puts before the name of each table: its environment variable SERVICE."""
 
 REGION = "us-west-2"
-"""The library's own choice, which servers that keep regions apart must find in our requests too."""
+"""The region that the library uses. Our requests must name it too, because some servers keep regions apart."""
 
 
 class JavascriptError(Exception):
-    """The library refused; ``name`` is that of its error."""
+    """The library raised an error called ``name``."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(f"{name}: {message}")
@@ -41,21 +41,21 @@ class Javascript:
         self.url = url
 
     def __call__(self, command: str, **arguments: Any) -> Any:
-        answer = self._program.ask({"do": command, **arguments}, _whole)
+        answer = self._program.ask({"do": command, **arguments}, _parse_whole)
         if "error" in answer:
             raise JavascriptError(answer["error"]["name"], answer["error"]["message"])
         return answer["ok"]
 
 
-def _whole(text: str) -> int | float:
-    """A whole number as JavaScript means it: beyond 2^53 the text has digits that the number has not."""
+def _parse_whole(text: str) -> int | float:
+    """Parse a whole number as JavaScript does: beyond 2^53 the text has more digits than the number."""
     number = int(text)
     return number if abs(number) < 2**53 else float(number)
 
 
 @once("the JavaScript library")
 def javascript() -> Javascript:
-    """The application, started now if it was not, with its tables."""
+    """The application, with its tables; the first call starts it."""
     packages = install(".venv-javascript")
     url = start_server("ministack")
     settings = {

@@ -1,6 +1,7 @@
-"""Our counterparts of the models in ``javascript_models.cjs``, and for each an item as both have to store it.
+"""Our counterparts of the models in ``javascript_models.cjs``, with examples of items that both must store alike.
 
-Fields are called as in JavaScript, except where Python has other habits: there ``field(name=...)`` says what is stored.
+Fields have the same names as in JavaScript, except where Python's conventions differ: there ``field(name=...)`` sets
+the stored name.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ class ActionHistory(Model, table="ActionHistory"):
     action: str
 
 
-# --- every type of field, and the key of those who declare none ---
+# --- every type of field, and the key of models that declare none ---
 
 
 class Everything(Model, table="Everything"):
@@ -190,12 +191,12 @@ RENAMED = {
 
 
 def in_python(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values by the names that our models give them."""
+    """The values under the names of our fields."""
     return {RENAMED.get(name, name): value for name, value in values.items()}
 
 
 def in_javascript(item: Model | None) -> dict[str, Any] | None:
-    """The values of an item of ours as JavaScript gives them: by the stored names, without those that are None."""
+    """The values of one of our items as JavaScript returns them: under the stored names, without None."""
     stored = {python: name for name, python in RENAMED.items()}
     if item is None:
         return None
@@ -204,9 +205,9 @@ def in_javascript(item: Model | None) -> dict[str, Any] | None:
 
 @dataclass(frozen=True)
 class Example:
-    """An item: its key and its other values by the names that JavaScript has, and how it is stored.
+    """An item: its key and its other values under their names in JavaScript, and its stored form.
 
-    ``changes`` are other values for some fields, None for none.
+    ``changes`` has new values for some fields; None removes the value.
     """
 
     model: type[Model]
@@ -263,9 +264,9 @@ EXAMPLES = [
     Example(
         Ticket,
         {"number": 0},
-        {"holder": "nobody"},
-        {"_id": {"N": "0"}, "holder": {"S": "nobody"}},
-        {"holder": "somebody"},
+        {"holder": "Cy"},
+        {"_id": {"N": "0"}, "holder": {"S": "Cy"}},
+        {"holder": "Flo"},
     ),
     Example(
         Mark,

@@ -1,7 +1,7 @@
-"""PynamoDB and dyntastic at the other end of a pipe, over the same server as ours.
+"""PynamoDB and dyntastic at the other end of a pipe, using the same server as our tests.
 
-Their environment is that of the benchmarks, ``.venv-peers``; it is made once. Where PyPI cannot be reached, the test is
-skipped with the reason.
+They run in the environment of the benchmarks, ``.venv-peers``, which is made once. If PyPI cannot be reached, the test
+is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Peers:
         self.prefix = prefix
 
     def __call__(self, command: str, **arguments: Any) -> Any:
-        """What the function returned."""
+        """Call the function and return its result."""
         answer = self._program.ask({"do": command, "with": arguments})
         if "error" in answer:
             raise PeersError(answer["error"])
@@ -43,7 +43,7 @@ class Peers:
 
 @contextmanager
 def start_peers(prefix: str) -> Iterator[Peers]:
-    """The program, with its tables under this prefix."""
+    """Run the program, with this prefix for its tables."""
     url = start_server("ministack")
     settings = {"AWS_DEFAULT_REGION": REGION, "AWS_ENDPOINT_URL_DYNAMODB": url}
     program = Program(

@@ -69,14 +69,14 @@ class Mixture extends db.Model {
   static SORT_KEY = { extra: S.obj(), step: S.int }
 }
 
-// The library keeps this one name at its earlier rule: numbers in keys that are text, also where a number is alone.
+// For this one name, the library keeps its earlier rule: a number in a key is text, even if the key is only that number.
 class ActionHistory extends db.Model {
   static KEY = { account: S.int }
   static SORT_KEY = { epoch: S.int }
   static FIELDS = { action: S.str }
 }
 
-// --- every type of field, and the key of those who declare none ---
+// --- every type of field, and the key of models that declare none ---
 
 class Everything extends db.Model {
   static FIELDS = {
@@ -157,7 +157,7 @@ function given (values) {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value === null ? undefined : value]))
 }
 
-/** The key; a single false, zero or empty component must come bare, or the library takes it for missing. */
+/** The key. A single false, zero or empty component is passed without its name, or the library takes it for missing. */
 function keyOf (Model, components) {
   const values = Object.values(components)
   return Model.key(values.length === 1 && !values[0] ? values[0] : components)
@@ -169,7 +169,7 @@ function inTransaction (body) {
   return db.Transaction.run({ retries: 0 }, body)
 }
 
-/** Transactions that have read, and wait to be told what to write. */
+/** Transactions that have read their items and wait for `commit`. */
 const waiting = new Map()
 
 function apply (tx, item, { read = [], set = {}, increment = {}, remove = false }) {
@@ -232,15 +232,15 @@ const COMMANDS = {
     })
   },
 
-  /** Read items in a transaction that stays open until `commit` says what to do with each; which of them are there? */
+  /** Read items in a transaction that stays open until `commit` sends the changes; return which of the items exist. */
   async open ({ transaction, items }) {
     return new Promise((resolve, reject) => {
       const done = inTransaction(async tx => {
         const found = []
         for (const { model, key } of items) found.push(await tx.get(keyOf(MODELS[model], key)))
-        const told = new Promise(tell => waiting.set(transaction, { tell, done: () => done }))
+        const committing = new Promise(send => waiting.set(transaction, { send, done: () => done }))
         resolve(found.map(item => item !== undefined))
-        const { changes, create } = await told
+        const { changes, create } = await committing
         changes.forEach((change, at) => apply(tx, found[at], change))
         for (const { model, values } of create) tx.create(MODELS[model], given(values))
       })
@@ -249,9 +249,9 @@ const COMMANDS = {
   },
 
   async commit ({ transaction, changes = [], create = [] }) {
-    const { tell, done } = waiting.get(transaction)
+    const { send, done } = waiting.get(transaction)
     waiting.delete(transaction)
-    tell({ changes, create })
+    send({ changes, create })
     await done()
   }
 }
@@ -259,7 +259,7 @@ const COMMANDS = {
 async function answer (line) {
   try {
     const { do: name, ...args } = JSON.parse(line)
-    return JSON.stringify({ ok: (await COMMANDS[name](args)) ?? null }) // which reads items, and may fail
+    return JSON.stringify({ ok: (await COMMANDS[name](args)) ?? null }) // serializing reads items, and may fail
   } catch (error) {
     return JSON.stringify({ error: { name: error.name, message: error.message } })
   }

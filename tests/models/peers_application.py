@@ -1,7 +1,7 @@
-"""A program with PynamoDB and dyntastic, which our tests share tables with.
+"""A program that uses PynamoDB and dyntastic, on tables that it shares with our tests.
 
-Run by ``interop_peers.py``, by the interpreter of the environment that has both; ours has neither. A line is a request:
-a function here and its arguments; the answer is a line, too.
+``interop_peers.py`` runs it in the environment that has both packages; ours has neither. Each line of input names a
+function of this module and its arguments; each line of output has the result.
 """
 
 # mypy: ignore-errors
@@ -33,7 +33,7 @@ PREFIX, HOST, REGION = sys.argv[1], os.environ["AWS_ENDPOINT_URL_DYNAMODB"], os.
 
 
 class Visit(Model):
-    """Of PynamoDB."""
+    """A model of PynamoDB."""
 
     class Meta:
         """Where it is stored."""
@@ -58,7 +58,7 @@ class Visit(Model):
 
 
 class Animal(Model):
-    """Of PynamoDB, with derived models that an attribute distinguishes."""
+    """A model of PynamoDB, whose derived models an attribute distinguishes."""
 
     class Meta:
         """Where it is stored."""
@@ -79,7 +79,7 @@ class Dog(Animal, discriminator="dog"):
 
 
 class Note(Dyntastic):
-    """Of dyntastic."""
+    """A model of dyntastic."""
 
     __table_name__ = f"{PREFIX}notes"
     __table_host__ = HOST
@@ -121,7 +121,7 @@ def change_visit(user, at, **values):
 
 
 def add_to_visit(user, at, times):
-    """Read, change and replace the whole item; again, if its version is another by then."""
+    """Read, change and replace the whole item; retry if its version has changed meanwhile."""
     refused = 0
     while times:
         visit = Visit.get(user, datetime.fromisoformat(at), consistent_read=True)
@@ -158,7 +158,7 @@ def get_note(id):
 
 
 def add_to_note(id, times):
-    """Read the number in the text and set the next one, on the condition that it is unchanged; again, if it is not."""
+    """Read the number in the text and set the next one if the text is unchanged; retry if it is not."""
     refused = 0
     while times:
         note = Note.get(id, consistent_read=True)
@@ -179,7 +179,7 @@ def main():
         asked = json.loads(line)
         try:
             answer = {"ok": globals()[asked["do"]](**asked["with"])}
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test should see it
+        except Exception as error:  # noqa: BLE001 - the test must see every error
             answer = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(answer, default=lambda value: value.isoformat()), flush=True)
 

@@ -1,4 +1,4 @@
-"""Codecs: whatever a type admits is stored exactly and comes back equal, and what a codec says of itself."""
+"""Codecs: every value that a type admits is stored exactly and reads back equal; what a codec knows about its type."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_a_value_comes_back_equal_and_of_the_same_type(
     assert back == value
     assert type(back) is type(value) or isinstance(value, int | float | Decimal)
     kept, _ = canonical_item({"value": travelled})
-    assert kept["value"] == travelled  # no store writes it in another way
+    assert kept["value"] == travelled  # a store keeps exactly this form
     if value is not None and codec.kind is not None:
         assert attribute.keys() == {codec.kind}
 
 
-# --- what a codec says of itself ------------------------------------------------------------------------
+# --- what a codec knows about its type ------------------------------------------------------------------
 
 NULLABLE: list[tuple[Any, bool]] = [
     (int, False),
@@ -167,7 +167,7 @@ KINDS: list[tuple[Any, str | None]] = [
 
 
 @pytest.mark.parametrize(("kind", "letter"), KINDS, ids=[str(row[0])[:60] for row in KINDS])
-def test_a_codec_knows_the_letter_its_values_are_stored_under(kind: Any, letter: str | None) -> None:
+def test_a_codec_knows_the_dynamodb_type_of_its_values(kind: Any, letter: str | None) -> None:
     assert codec_for(kind).kind == letter
 
 
@@ -193,7 +193,7 @@ def test_the_same_type_has_the_same_codec() -> None:
     assert repr(codec_for(list[int])) == "codec_for(list[int])"
 
 
-# --- lightness ------------------------------------------------------------------------------------------
+# --- imports --------------------------------------------------------------------------------------------
 
 LIGHT = """
 import sys

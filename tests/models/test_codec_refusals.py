@@ -1,4 +1,4 @@
-"""What does not fit its type, would not come back, or was changed in place into something wrong, is refused."""
+"""Codecs refuse values that do not fit their type, would not read back, or were changed in place to be wrong."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from holdall.errors import InvalidValueError, ModelDefinitionError
 from holdall.models.codec.adapter import Adapter
 from holdall.models.codec.codec import codec_for
 
-# --- what is refused ------------------------------------------------------------------------------------
+# --- refused values -------------------------------------------------------------------------------------
 
 FORTY_DIGITS = 10**39 + 1
 
@@ -129,7 +129,9 @@ REFUSED: list[tuple[Any, Any, str, str]] = [
 @pytest.mark.parametrize(
     ("kind", "value", "place", "problem"), REFUSED, ids=[ascii((row[0], row[3]))[:70] for row in REFUSED]
 )
-def test_what_does_not_fit_is_refused_with_its_place(kind: Any, value: Any, place: str, problem: str) -> None:
+def test_a_value_that_does_not_fit_is_refused_with_its_place(
+    kind: Any, value: Any, place: str, problem: str
+) -> None:
     codec = codec_for(kind)
     for refuse in (codec.validate, codec.encode_checked):
         with pytest.raises(InvalidValueError) as refusal:
@@ -164,7 +166,7 @@ ADMITTED: list[tuple[Any, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "value", "kept"), ADMITTED, ids=[str(row[:2])[:60] for row in ADMITTED])
-def test_what_says_the_same_is_kept_as_the_type(kind: Any, value: Any, kept: Any) -> None:
+def test_an_equivalent_value_is_converted_to_the_type(kind: Any, value: Any, kept: Any) -> None:
     found = codec_for(kind).validate(value)
     assert found == kept
     assert type(found) is type(kept)
@@ -172,7 +174,7 @@ def test_what_says_the_same_is_kept_as_the_type(kind: Any, value: Any, kept: Any
     assert codec.encode_checked(value) == codec.encode(kept)
 
 
-# --- what is stored and does not fit --------------------------------------------------------------------
+# --- stored values --------------------------------------------------------------------------------------
 
 READ: list[tuple[Any, dict[str, Any], Any]] = [
     (int, {"N": "5.0"}, 5),
@@ -201,7 +203,7 @@ READ: list[tuple[Any, dict[str, Any], Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "attribute", "value"), READ, ids=[str(row[:2])[:60] for row in READ])
-def test_what_others_wrote_is_read(kind: Any, attribute: dict[str, Any], value: Any) -> None:
+def test_equivalent_stored_forms_are_read(kind: Any, attribute: dict[str, Any], value: Any) -> None:
     found = codec_for(kind).decode(attribute)
     assert found == value
     assert type(found) is type(value)
@@ -238,7 +240,7 @@ MISFITS: list[tuple[Any, dict[str, Any], str, str]] = [
 @pytest.mark.parametrize(
     ("kind", "attribute", "place", "problem"), MISFITS, ids=[str(row[:2])[:70] for row in MISFITS]
 )
-def test_what_is_stored_and_does_not_fit_is_refused(
+def test_a_stored_value_that_does_not_fit_is_refused(
     kind: Any, attribute: dict[str, Any], place: str, problem: str
 ) -> None:
     with pytest.raises(InvalidValueError) as refusal:
@@ -311,14 +313,14 @@ def test_a_change_inside_a_dataclass_is_validated() -> None:
         codec.encode_checked(value)
 
 
-def test_what_a_validator_normalises_is_stored_normalised() -> None:
+def test_a_value_is_stored_as_its_validator_normalises_it() -> None:
     codec = codec_for(Tidy)
     tidy = Tidy(name="ada")
     tidy.name = "  ada "
     assert codec.encode_checked(tidy) == {"M": {"name": {"S": "ada"}}}
 
 
-def test_a_subclass_would_lose_its_fields_and_is_refused() -> None:
+def test_an_instance_of_a_subclass_is_refused_because_it_would_lose_fields() -> None:
     codec = codec_for(list[Line])
     value = codec.validate([Discounted(sku="a", price=Decimal(1), percent=5)])
     with pytest.raises(InvalidValueError, match=r"\[0\]: Discounted\(.*\(Line, not Discounted\)"):
@@ -360,11 +362,11 @@ MUTABLE: list[tuple[Any, Any, bool]] = [
 
 
 @pytest.mark.parametrize(("kind", "value", "mutable"), MUTABLE)
-def test_a_codec_knows_what_can_be_changed_in_place(kind: Any, value: Any, mutable: bool) -> None:
+def test_a_codec_knows_which_values_can_be_changed_in_place(kind: Any, value: Any, mutable: bool) -> None:
     assert codec_for(kind).mutable(value) is mutable
 
 
-def test_what_was_assigned_does_not_change_with_the_list_it_came_from() -> None:
+def test_a_validated_list_is_not_shared_with_the_caller() -> None:
     for kind in (list[int], list[Any], list):
         given = [1]
         kept = codec_for(kind).validate(given)
@@ -372,7 +374,7 @@ def test_what_was_assigned_does_not_change_with_the_list_it_came_from() -> None:
         assert kept == [1]
 
 
-# --- what would not come back ---------------------------------------------------------------------------
+# --- values that would not read back --------------------------------------------------------------------
 
 LOST: list[tuple[Any, Any, str]] = [
     (datetime | str, datetime(2026, 1, 31), "(str, not datetime)"),
@@ -427,7 +429,7 @@ LOST: list[tuple[Any, Any, str]] = [
 @pytest.mark.parametrize(
     ("kind", "value", "problem"), LOST, ids=[str(row[:2]).partition(" at 0x")[0][:70] for row in LOST]
 )
-def test_what_would_not_come_back_is_refused_at_once(kind: Any, value: Any, problem: str) -> None:
+def test_a_value_that_would_not_read_back_is_refused_at_once(kind: Any, value: Any, problem: str) -> None:
     codec = codec_for(kind)
     for refuse in (codec.validate, codec.encode):
         with pytest.raises(InvalidValueError) as refusal:
@@ -437,7 +439,7 @@ def test_what_would_not_come_back_is_refused_at_once(kind: Any, value: Any, prob
         codec.encode_checked(value)
 
 
-def test_a_value_that_another_would_be_read_as_says_what_to_do() -> None:
+def test_the_error_for_a_value_that_would_not_read_back_has_a_hint() -> None:
     with pytest.raises(InvalidValueError, match="hint: use a narrower type"):
         codec_for(datetime | str).validate(datetime(2026, 1, 31))
 
@@ -452,7 +454,7 @@ KEPT: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("kind", "value"), KEPT, ids=[str(row)[:60] for row in KEPT])
-def test_of_the_same_types_what_does_come_back_is_stored(kind: Any, value: Any) -> None:
+def test_other_values_of_these_types_are_stored(kind: Any, value: Any) -> None:
     codec = codec_for(kind)
     assert codec.decode(codec.encode_checked(codec.validate(value))) == value
 
@@ -506,14 +508,14 @@ EXACT: list[tuple[Any, bool]] = [
 
 
 @pytest.mark.parametrize(("kind", "exact"), EXACT)
-def test_only_types_that_promise_nothing_are_read_back_before_writing(kind: Any, exact: bool) -> None:
+def test_only_values_of_inexact_types_are_read_back_before_writing(kind: Any, exact: bool) -> None:
     assert Adapter(kind).facts.exact is exact
 
 
 # --- types that cannot be stored ------------------------------------------------------------------------
 
 
-class Nothing:
+class Opaque:
     pass
 
 
@@ -523,15 +525,15 @@ class Alike(Enum):
 
 
 UNUSABLE: list[tuple[Any, str]] = [
-    (Nothing, "Nothing cannot be the type of a field: Unable to generate pydantic-core schema"),
-    (list[Nothing], "cannot be the type of a field"),
+    (Opaque, "Opaque cannot be the type of a field: Unable to generate pydantic-core schema"),
+    (list[Opaque], "cannot be the type of a field"),
     (Json[int], "use the parsed type"),
     ("Undefined", "cannot be the type of a field"),
 ]
 
 
 @pytest.mark.parametrize(("kind", "problem"), UNUSABLE)
-def test_a_type_that_cannot_be_stored_says_so_with_the_first_value(kind: Any, problem: str) -> None:
+def test_a_type_that_cannot_be_stored_is_reported_with_the_first_value(kind: Any, problem: str) -> None:
     codec = codec_for(kind)
     with pytest.raises(ModelDefinitionError) as refusal:
         codec.validate(1)

@@ -1,4 +1,4 @@
-"""From class statement to schema: what is understood, and what is refused, by the name of the class and the field."""
+"""From class statement to schema: accepted declarations, and refused ones with the names of class and field."""
 
 from __future__ import annotations
 import __future__
@@ -48,15 +48,15 @@ class Known(BaseModel):
 
 
 class Strange:
-    """Nothing that pydantic knows how to validate."""
+    """A class that pydantic cannot validate."""
 
 
-# what the class statements below may speak of
+# names that the class statements below can use
 USED = (Annotated, Any, Callable, ClassVar, Ge, Index, Literal, Optional, datetime)
 
 
 def define(statement: str, *, as_text: bool = False) -> dict[str, Any]:
-    """Run a class statement, its annotations evaluated at once or kept as text."""
+    """Run a class statement, with its annotations evaluated at once or kept as text."""
     flags = __future__.annotations.compiler_flag if as_text else 0
     names = dict(globals())
     exec(compile(statement, "<class>", "exec", flags=flags, dont_inherit=True), names)
@@ -68,12 +68,12 @@ def statement(body: str, *, head: str = "Model") -> str:
 
 
 @contextmanager
-def refuse(message: str) -> Iterator[None]:
+def expect_refusal(message: str) -> Iterator[None]:
     with pytest.raises(ModelDefinitionError, match=f"^{re.escape(message)}"):
         yield
 
 
-# --- what is refused ------------------------------------------------------------------------------------
+# --- refused declarations -------------------------------------------------------------------------------
 
 FIELDS = [
     ("x: int = 'a'", "Thing.x: its default does not fit its type: Input should be a valid integer"),
@@ -115,7 +115,7 @@ FIELDS = [
 @pytest.mark.parametrize("as_text", [False, True], ids=["evaluated", "text"])
 @pytest.mark.parametrize(("body", "message"), FIELDS, ids=[body for body, _ in FIELDS])
 def test_a_field_that_cannot_work_is_refused_by_name(body: str, message: str, as_text: bool) -> None:
-    with refuse(message):
+    with expect_refusal(message):
         define(statement(body), as_text=as_text)
 
 
@@ -127,7 +127,7 @@ def test_a_field_that_cannot_work_is_refused_by_name(body: str, message: str, as
 def test_a_key_that_is_not_outermost_is_refused(annotation: str, as_text: bool) -> None:
     # as a plain field it would leave the model with a random id in place of its key
     kind = "SortKey" if "SortKey" in annotation else "Key"
-    with refuse(f"Thing.x: {kind} must be the outermost part of the annotation"):
+    with expect_refusal(f"Thing.x: {kind} must be the outermost part of the annotation"):
         define(statement(f"x: {annotation}"), as_text=as_text)
 
 
@@ -138,16 +138,16 @@ def test_a_key_that_is_not_outermost_is_refused(annotation: str, as_text: bool) 
 @pytest.mark.parametrize("kind", ["Key", "SortKey"])
 def test_a_key_whose_values_are_stored_in_several_ways_is_refused(kind: str, annotation: str) -> None:
     # 1 and "1" have the same text
-    with refuse("Thing.x: its values have different stored types, so it cannot be part of a key"):
+    with expect_refusal("Thing.x: its values have different stored types, so it cannot be part of a key"):
         define(statement(f"k: Key[str]\nx: {kind}[{annotation}]"))
 
 
 def test_an_index_over_values_that_are_stored_in_several_ways_is_refused() -> None:
-    with refuse("Thing: the index 'by_x': the values of x have different stored types"):
+    with expect_refusal("Thing: the index 'by_x': the values of x have different stored types"):
         define(statement("x: int | str", head="Model, indexes=[Index('by_x', key=['x'])]"))
 
 
-def test_a_table_of_its_own_tells_a_number_from_its_text() -> None:
+def test_an_own_table_distinguishes_a_number_from_its_text() -> None:
     thing = define(statement("k: Key[int | str]", head="Model, table='Things'"))["Thing"]
     assert thing.key(1).encoded != thing.key("1").encoded
 
@@ -155,21 +155,21 @@ def test_a_table_of_its_own_tells_a_number_from_its_text() -> None:
 @pytest.mark.parametrize(
     "annotation", ["Parent", "list[Parent]", "Parent | None", "dict[str, Parent]", "'Thing'"]
 )
-def test_a_model_inside_of_another_is_refused(annotation: str) -> None:
-    with refuse("Thing.x: a field cannot hold another model, such as "):
+def test_a_model_inside_another_is_refused(annotation: str) -> None:
+    with expect_refusal("Thing.x: a field cannot hold another model, such as "):
         define(statement(f"x: {annotation}"))
 
 
 @pytest.mark.parametrize("annotation", ["'Nowhere'", "'Nowhere.more'", "'int['", "'list[Nowhere]'"])
 def test_an_annotation_that_cannot_be_evaluated_is_refused(annotation: str) -> None:
-    with refuse("Thing.x: its annotation"):
+    with expect_refusal("Thing.x: its annotation"):
         define(statement(f"x: {annotation}"))
 
 
 @pytest.mark.parametrize("as_text", [False, True], ids=["evaluated", "text"])
 @pytest.mark.parametrize("name", ["key", "is_new", "to_dict", "json_schema", "field", "before_commit"])
-def test_names_that_every_model_has_are_no_fields(name: str, as_text: bool) -> None:
-    with refuse(f"Thing.{name}: a field cannot have this name, because every model has"):
+def test_a_field_cannot_have_a_name_that_every_model_has(name: str, as_text: bool) -> None:
+    with expect_refusal(f"Thing.{name}: a field cannot have this name, because every model has"):
         define(statement(f"{name}: int"), as_text=as_text)
 
 
@@ -188,7 +188,7 @@ def test_names_that_every_model_has_are_no_fields(name: str, as_text: bool) -> N
     ],
 )
 def test_a_hook_that_cannot_be_called_is_refused(body: str, problem: str) -> None:
-    with refuse(f"Thing.{problem}"):
+    with expect_refusal(f"Thing.{problem}"):
         define(statement(body))
 
 
@@ -207,7 +207,7 @@ def test_a_hook_can_have_any_signature_that_fits(body: str) -> None:
 
 
 def test_a_field_cannot_hide_a_method_of_a_base() -> None:
-    with refuse("Thing.shout: it hides an attribute of Parent"):
+    with expect_refusal("Thing.shout: it hides an attribute of Parent"):
         define(statement("shout: str", head="Parent"))
 
 
@@ -215,7 +215,7 @@ def test_a_field_cannot_hide_a_method_of_a_base() -> None:
     "body", ["def name(self): ...", "@property\ndef name(self): ...", "@classmethod\ndef name(cls): ..."]
 )
 def test_a_method_cannot_have_the_name_of_an_inherited_field(body: str) -> None:
-    with refuse("Thing.name: a method or property has the same name as a field"):
+    with expect_refusal("Thing.name: a method or property has the same name as a field"):
         define(statement(body, head="Parent"))
 
 
@@ -245,12 +245,12 @@ HEADS = [
     ("head", "body", "message"), HEADS, ids=[f"{head}: {body}" for head, body, _ in HEADS]
 )
 def test_a_class_that_cannot_work_is_refused_by_name(head: str, body: str, message: str) -> None:
-    with refuse(message):
+    with expect_refusal(message):
         define(statement(body, head=head))
 
 
-def test_a_class_whose_name_is_no_models_needs_another() -> None:
-    with refuse("_Hidden: '_Hidden' cannot be the name of a model"):
+def test_a_class_whose_name_does_not_suit_a_model_needs_another() -> None:
+    with expect_refusal("_Hidden: '_Hidden' cannot be the name of a model"):
         define("class _Hidden(Model):\n    x: int")
     hidden = define("class _Hidden(Model, name='Hidden'):\n    x: int")["_Hidden"]
     assert hidden._schema.name == "Hidden"
@@ -282,7 +282,7 @@ SUBCLASSES = [
 
 @pytest.mark.parametrize(("body", "message"), SUBCLASSES, ids=[body for body, _ in SUBCLASSES])
 def test_a_subclass_of_a_model_cannot_change_its_key(body: str, message: str) -> None:
-    with refuse(message):
+    with expect_refusal(message):
         define(statement(body, head="Parent"))
 
 
@@ -291,7 +291,7 @@ def test_an_unknown_class_keyword_is_refused() -> None:
         define(statement("x: int", head="Model, tabel='Things'"))
 
 
-# --- what is understood ---------------------------------------------------------------------------------
+# --- accepted declarations ------------------------------------------------------------------------------
 
 
 def test_fields_are_in_the_order_of_their_annotations() -> None:
@@ -322,7 +322,7 @@ def test_a_sort_key_alone_comes_with_a_random_id() -> None:
     assert Thing(at=1).id != Thing(at=1).id
 
 
-def test_an_id_that_is_no_uuid_is_refused() -> None:
+def test_an_id_that_is_not_a_uuid_is_refused() -> None:
     class Thing(Model):
         x: int = 0
 
@@ -333,14 +333,14 @@ def test_an_id_that_is_no_uuid_is_refused() -> None:
             Thing(id=wrong)  # type: ignore[call-arg]
 
 
-def test_an_id_of_ones_own_can_be_anything() -> None:
+def test_a_declared_id_can_have_any_type() -> None:
     class Thing(Model):
         id: Key[int] = field()
 
     assert Thing(id=42).key.encoded == ("Thing#42", "#")
 
 
-def test_class_variables_are_no_fields() -> None:
+def test_class_variables_are_not_fields() -> None:
     class Thing(Model):
         limit: ClassVar[int] = 3
         other: ClassVar = 4
@@ -395,7 +395,7 @@ def test_annotations_find_names_of_the_class_itself_and_of_the_one_around_it() -
     assert (thing.size, thing.shape) == (Shop.Size.SMALL, Shop.Thing.Shape.ROUND)
 
 
-def test_a_field_can_be_called_like_its_type() -> None:
+def test_a_field_can_have_the_name_of_its_type() -> None:
     class Thing(Model):
         date: date | None = None
         field_: int = field(default=1)
@@ -404,7 +404,7 @@ def test_a_field_can_be_called_like_its_type() -> None:
 
 
 def test_a_name_that_only_type_checkers_see_is_explained() -> None:
-    with refuse(
+    with expect_refusal(
         "Thing.x: its annotation 'Sequence[int]' cannot be evaluated: name 'Sequence' is not defined"
     ):
 
@@ -412,7 +412,7 @@ def test_a_name_that_only_type_checkers_see_is_explained() -> None:
             x: Sequence[int]
 
 
-def test_fields_can_be_called_like_arguments_of_ours() -> None:
+def test_fields_can_have_the_names_of_our_arguments() -> None:
     class Thing(Model):
         model: str
         self: int
@@ -439,7 +439,7 @@ def test_fields_can_be_called_like_arguments_of_ours() -> None:
     assert {name: value for name, value in thing.to_dict().items() if name != "id"} == given
 
 
-def test_a_model_is_called_as_its_class_or_as_it_says() -> None:
+def test_a_model_has_the_name_of_its_class_unless_it_is_given_another() -> None:
     class Thing(Model):
         x: int = 0
 
@@ -489,7 +489,7 @@ def test_an_abstract_base_shares_fields_and_nothing_else() -> None:
     assert One().made.tzinfo is not None
 
 
-def test_an_abstract_key_can_be_added_to() -> None:
+def test_a_model_can_extend_the_key_of_an_abstract_base() -> None:
     class Tenant(Model, abstract=True):
         tenant: Key[str]
 
@@ -542,7 +542,7 @@ def test_a_subclass_can_have_another_default_for_a_sort_key(body: str) -> None:
         Parent(region="eu")  # type: ignore[call-arg]
 
 
-def test_a_default_alone_keeps_what_else_was_said_of_the_field() -> None:
+def test_a_new_default_keeps_the_other_options_of_the_field() -> None:
     class Base(Model):
         x: int = field(default=1, read_only=True, name="ex", description="an x")
 
@@ -579,7 +579,7 @@ def test_an_annotation_in_a_subclass_replaces_the_field() -> None:
     assert (child.x, Base().x) == ("b", 1)
 
 
-def test_fields_name_the_class_that_was_asked() -> None:
+def test_errors_name_the_class_that_was_called() -> None:
     class Child(Parent):
         pass
 
@@ -589,7 +589,7 @@ def test_fields_name_the_class_that_was_asked() -> None:
         Parent(region="eu", number=1, name=3)  # type: ignore[arg-type]
 
 
-# --- what else a class may have -------------------------------------------------------------------------
+# --- methods and properties -----------------------------------------------------------------------------
 
 
 def test_methods_properties_and_cached_properties_work() -> None:

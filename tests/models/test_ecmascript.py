@@ -1,4 +1,4 @@
-"""Numbers and JSON are spelt as JavaScript spells them, to the byte; where node is at hand it is asked itself."""
+"""Numbers and JSON are spelt exactly as JavaScript spells them; if node is installed, the tests compare with it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_number_has_the_text_javascript_gives_it(value: Number, text: str) -> 
         Decimal("-Infinity"),
         2**53 + 1,
         -(2**53) - 1,
-        10**23,  # 1e23 is the nearest double, and another number
+        10**23,  # the nearest double, 1e23, is another number
         10**400,
         -(10**5000),
         Decimal("1e400"),
@@ -169,7 +169,7 @@ def test_a_value_has_the_json_javascript_gives_it(value: object, text: str) -> N
     assert stable_json(value) == text
 
 
-def test_plain_json_leaves_members_as_they_come() -> None:
+def test_plain_json_keeps_the_order_of_members() -> None:
     assert plain_json({"b": {"d": 1, "c": 2}, "a": 1.0}) == '{"b":{"d":1,"c":2},"a":1}'
 
 
@@ -183,7 +183,9 @@ def test_plain_json_leaves_members_as_they_come() -> None:
         ({"a": {"😀": 1, HIGH + LOW: 2}}, "a", "the same string"),
     ],
 )
-def test_what_json_has_no_form_for_is_refused_by_its_place(value: object, place: str, problem: str) -> None:
+def test_a_value_without_a_json_form_is_refused_with_its_place(
+    value: object, place: str, problem: str
+) -> None:
     with pytest.raises(InvalidValueError, match=problem) as caught:
         stable_json(value)
     assert caught.value.place == place
@@ -216,15 +218,15 @@ def test_the_order_of_members_does_not_matter_to_stable_json(
     assert stable_json(dict(members)) == stable_json(value)
 
 
-# --- asking JavaScript itself ---------------------------------------------------------------------------
+# --- comparison with node -------------------------------------------------------------------------------
 
 needs_node = pytest.mark.skipif(
-    shutil.which("node") is None, reason="node, to compare with, is not installed"
+    shutil.which("node") is None, reason="node is not installed, so there is nothing to compare with"
 )
 
 
 def ask_node(function: str, questions: Sequence[object]) -> list[str]:
-    """What a JavaScript function answers to each of the questions."""
+    """Call a JavaScript function with each question and return its answers."""
     script = (
         f"const answer = {function};"
         'const questions = JSON.parse(require("fs").readFileSync(0, "utf8"));'
@@ -237,7 +239,7 @@ def ask_node(function: str, questions: Sequence[object]) -> list[str]:
     return answers
 
 
-def differences(
+def find_differences(
     ours: Callable[[Any], str], theirs: Sequence[str], questions: Sequence[object]
 ) -> list[tuple[object, str, str]]:
     pairs = zip(questions, theirs, strict=True)
@@ -245,7 +247,7 @@ def differences(
 
 
 def pick_floats(chance: random.Random) -> list[float]:
-    """Doubles of every size, and those next to where the spelling changes or rounding is hard."""
+    """Doubles of every size, and the neighbours of those where the spelling changes or rounding is hard."""
     edges = [2.0**power for power in range(-1074, 1024)] + [float(f"1e{power}") for power in range(-323, 309)]
     edges += [math.nextafter(edge, toward) for edge in edges for toward in (0, math.inf)]
     anywhere = [struct.unpack(">d", chance.randbytes(8))[0] for _ in range(10_000)]
@@ -263,7 +265,7 @@ def test_node_gives_every_number_the_same_text() -> None:
         'bits => String(Buffer.from(bits, "hex").readDoubleBE())',
         [struct.pack(">d", number).hex() for number in numbers],
     )
-    assert differences(number_text, texts, numbers) == []
+    assert find_differences(number_text, texts, numbers) == []
 
 
 def pick_value(chance: random.Random, depth: int = 3) -> object:
@@ -298,7 +300,7 @@ def pick_text(chance: random.Random) -> str:
     ]
     pool += [LOW, chr(chance.randrange(0x20)), chr(chance.randrange(0x110000)), "__proto__", "toJSON"]
     text = "".join(chance.choice(pool) for _ in range(chance.randrange(4)))
-    return utf16_order(text).decode("utf-16-be", "surrogatepass")  # a name is not to come in two spellings
+    return utf16_order(text).decode("utf-16-be", "surrogatepass")  # the same text must not have two spellings
 
 
 STABLE = """function stable(value) {
@@ -312,10 +314,10 @@ STABLE = """function stable(value) {
 def test_node_gives_every_value_the_same_json() -> None:
     chance = random.Random(SEED)
     values = [pick_value(chance) for _ in range(3_000)]
-    assert differences(stable_json, ask_node(STABLE, values), values) == []
+    assert find_differences(stable_json, ask_node(STABLE, values), values) == []
 
 
 @needs_node
 def test_node_escapes_every_code_unit_alike() -> None:
     units = [chr(unit) for unit in range(0x10000)]
-    assert differences(stable_json, ask_node("JSON.stringify", units), units) == []
+    assert find_differences(stable_json, ask_node("JSON.stringify", units), units) == []

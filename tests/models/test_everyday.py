@@ -1,4 +1,4 @@
-"""The quick way to encode everyday values gives what the thorough way does, and refuses the same values."""
+"""The fast encoding of everyday values agrees with the thorough one, and refuses the same values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Colour(StrEnum):
 
 
 class Text(str):
-    """Not quite a string."""
+    """A subclass of str."""
 
 
 texts = st.text(st.characters(), max_size=8) | st.sampled_from(
@@ -44,7 +44,7 @@ VALUES: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
-def outcome(encode: Any, value: Any) -> Attribute | str:
+def find_outcome(encode: Any, value: Any) -> Attribute | str:
     try:
         found: Attribute = encode(value)
     except InvalidValueError as error:
@@ -54,14 +54,18 @@ def outcome(encode: Any, value: Any) -> Attribute | str:
 
 @pytest.mark.parametrize("kind", VALUES, ids=str)
 @given(data=st.data())
-def test_an_everyday_value_is_encoded_as_by_the_thorough_way(kind: Any, data: st.DataObject) -> None:
+def test_the_fast_and_the_thorough_encoding_of_an_everyday_value_agree(
+    kind: Any, data: st.DataObject
+) -> None:
     value = data.draw(VALUES[kind] | odd)
     for annotation in (kind, kind | None):
         codec = codec_for(annotation)
-        assert outcome(codec.encode_checked, value) == outcome(partial(thorough, codec), value)
+        assert find_outcome(codec.encode_checked, value) == find_outcome(
+            partial(encode_thoroughly, codec), value
+        )
 
 
-def thorough(codec: Codec, value: Any) -> Attribute:
+def encode_thoroughly(codec: Codec, value: Any) -> Attribute:
     return codec.encode(codec.validate(value))
 
 
@@ -88,7 +92,7 @@ class Everything(Model):
         }
     )
 )
-def test_a_compiled_encoder_encodes_each_field_as_the_field_does(values: dict[str, Any]) -> None:
+def test_a_compiled_encoder_agrees_with_the_encoding_of_each_field(values: dict[str, Any]) -> None:
     fields = Everything._schema.fields
     encode = compile_encoder(fields.values())
     try:

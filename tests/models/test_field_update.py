@@ -1,4 +1,4 @@
-"""Updates of fields that need no read: what they refuse, and that both ways to carry them out mean the same."""
+"""Updates of fields without reading them: what they refuse, and that both ways to apply them agree."""
 
 from __future__ import annotations
 
@@ -101,10 +101,10 @@ REFUSED: dict[str, tuple[Callable[[], FieldUpdate], str]] = {
     "appending nothing": (lambda: col(Thing.log).append(), "no values"),
     "rules of the whole list": (lambda: col(Thing.ruled).append("x"), "only the whole value"),
     "incrementing a text": (lambda: col(Thing.name).increment_by(1), "only a number"),  # type: ignore[misc]
-    "half of an int": (lambda: col(Thing.left).increment_by(0.5), "an int cannot"),  # type: ignore[arg-type]
-    "a truth value": (lambda: col(Thing.left).increment_by(True), "incremented by True"),
+    "a fraction for an int": (lambda: col(Thing.left).increment_by(0.5), "an int cannot"),  # type: ignore[arg-type]
+    "a boolean amount": (lambda: col(Thing.left).increment_by(True), "incremented by True"),
     "not a number": (lambda: col(Thing.price).increment_by(Decimal("NaN")), "NaN"),
-    "a size": (lambda: col(Thing.tags).size.set(1), "size"),
+    "setting a size": (lambda: col(Thing.tags).size.set(1), "size"),
     "a member that is not declared": (lambda: col(Thing.address)["town"].set("x"), "city, zip"),
     "a member of a wrong type": (lambda: col(Thing.address)["city"].set(1), r"\['city'\]: .*valid string"),
     "a member that breaks its rule": (lambda: col(Thing.address)["zip"].set("1"), r"\['zip'\]"),
@@ -113,14 +113,14 @@ REFUSED: dict[str, tuple[Callable[[], FieldUpdate], str]] = {
     "a member of a typed dict": (lambda: col(Thing.extra)["color"].set(1), r"\['color'\]"),
     "a position in a dict": (lambda: col(Thing.counts)[0].set(1), "only a list has positions"),
     "a name in a list": (lambda: col(Thing.log)["x"].set("y"), "positions, not the name"),
-    "something inside a text": (lambda: col(Thing.name)["x"].set("y"), "does not declare"),
+    "a member of a text": (lambda: col(Thing.name)["x"].set("y"), "does not declare"),
     "a part of a JSON text": (lambda: col(Thing.json)["x"].set(1), 'stored="json"'),
     "a nested number of another type": (lambda: col(Thing.counts)["x"].set("y"), "valid integer"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_fit_the_type_is_refused_when_it_is_written_down(case: str) -> None:
+def test_an_update_that_does_not_fit_the_type_is_refused_when_it_is_built(case: str) -> None:
     build, text = REFUSED[case]
     with pytest.raises(InvalidFieldError, match=text):
         build()
@@ -142,13 +142,13 @@ def test_updates_of_one_value_overlap() -> None:
     assert find_overlap([col(Thing.log).append("x"), col(Thing.log).append("y")]) is not None
 
 
-def test_an_update_shows_how_it_was_written() -> None:
+def test_the_repr_of_an_update_is_the_call_that_built_it() -> None:
     assert repr(col(Thing.address)["city"].set("Rome")) == "col(Thing.address)['city'].set('Rome')"
     assert repr(col(Thing.log).append("a", "b")) == "col(Thing.log).append('a', 'b')"
     assert repr(col(Thing.note).set(None)) == "col(Thing.note).remove()"
 
 
-# --- both ways mean the same ------------------------------------------------------------------------------
+# --- both ways to apply an update agree -------------------------------------------------------------------
 
 TAGS = st.sets(st.sampled_from("abc"))
 STORED: dict[str, st.SearchStrategy[Any]] = {
@@ -205,7 +205,7 @@ UPDATES: dict[str, st.SearchStrategy[FieldUpdate]] = {
 
 
 def expect(update: FieldUpdate, value: Any) -> Any:
-    """What an update makes of a value, in plain Python; an error if it cannot be."""
+    """The value after an update, computed in plain Python; raises an error if the update is impossible."""
     if update.inside:
         return _expect_inside(update, value)
     match update.verb:
@@ -253,7 +253,7 @@ def _expect_inside(update: FieldUpdate, value: Any) -> Any:
 @given(
     st.sampled_from(sorted(UPDATES)).flatmap(lambda name: st.tuples(UPDATES[name], st.none() | STORED[name]))
 )
-def test_the_stores_action_and_the_computed_value_are_what_python_would_do(
+def test_the_stores_action_and_the_computed_value_agree_with_plain_python(
     case: tuple[FieldUpdate, Any],
 ) -> None:
     update, value = case
@@ -280,7 +280,7 @@ def decode(update: FieldUpdate, attribute: Attribute | None) -> Any:
     return update.field.absent_value() if attribute is None else update.field.decode(attribute)
 
 
-def test_updates_of_several_members_are_made_of_what_is_stored_and_checked_together() -> None:
+def test_updates_of_several_members_apply_to_the_stored_value_and_are_checked_together() -> None:
     def after(*updates: FieldUpdate, **start: Any) -> Any:
         field = updates[0].field
         return decode(updates[0], apply_all(updates, field.codec.encode(start[field.name])))

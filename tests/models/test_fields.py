@@ -1,4 +1,4 @@
-"""Fields: what a class has for each of its annotations, and the way of a value through one."""
+"""Fields: what a class has for each of its annotations, and how a field converts a value."""
 
 from __future__ import annotations
 
@@ -25,88 +25,88 @@ class Thing(Model):
     open_: Any = 5
 
 
-def the(name: str) -> Field[Any]:
+def get_field(name: str) -> Field[Any]:
     return Thing._schema.fields[name]
 
 
-def test_the_class_gives_the_field_and_the_item_its_value() -> None:
-    assert Thing.k is the("k")
-    assert Thing.s is the("s")
+def test_the_class_has_the_field_and_the_item_its_value() -> None:
+    assert Thing.k is get_field("k")
+    assert Thing.s is get_field("s")
     item = Thing(k="a", needed=1.5)
     assert (item.k, item.s, item.x) == ("a", 7, 1)
 
 
-def test_a_field_says_what_it_is() -> None:
-    assert repr(the("x")) == "Thing.x"
-    assert (the("x").stored, the("words").stored) == ("ex", "words")
-    assert (the("x").description, the("words").description) == ("how many", None)
+def test_a_field_describes_itself() -> None:
+    assert repr(get_field("x")) == "Thing.x"
+    assert (get_field("x").stored, get_field("words").stored) == ("ex", "words")
+    assert (get_field("x").description, get_field("words").description) == ("how many", None)
     assert [name for name, known in Thing._schema.fields.items() if known.is_key] == ["k", "s"]
     assert [name for name, known in Thing._schema.fields.items() if known.is_sort_key] == ["s"]
     assert [name for name, known in Thing._schema.fields.items() if known.fixed] == ["k", "s"]
 
 
-def test_what_has_a_default_need_not_be_given() -> None:
+def test_a_field_with_a_default_is_optional() -> None:
     with_default = [name for name, known in Thing._schema.fields.items() if known.has_default]
     assert with_default == ["s", "x", "maybe", "words", "open_"]
-    assert the("needed").default() is ABSENT
+    assert get_field("needed").default() is ABSENT
 
 
-def test_a_default_that_can_change_is_a_new_one_each_time() -> None:
-    assert the("words").default() == []
-    assert the("words").default() is not the("words").default()
+def test_a_mutable_default_is_new_each_time() -> None:
+    assert get_field("words").default() == []
+    assert get_field("words").default() is not get_field("words").default()
 
 
-def test_a_missing_attribute_is_shown_as_none_where_none_is_a_value_else_as_the_default() -> None:
-    assert (the("maybe").absent_value(), the("open_").absent_value()) == (None, None)
-    assert (the("x").absent_value(), the("words").absent_value()) == (1, [])
-    assert the("needed").absent_value() is ABSENT
+def test_a_missing_attribute_reads_as_none_if_the_type_admits_it_and_as_the_default_otherwise() -> None:
+    assert (get_field("maybe").absent_value(), get_field("open_").absent_value()) == (None, None)
+    assert (get_field("x").absent_value(), get_field("words").absent_value()) == (1, [])
+    assert get_field("needed").absent_value() is ABSENT
 
 
 def test_a_value_is_validated_encoded_and_decoded() -> None:
-    x = the("x")
+    x = get_field("x")
     assert x.validate(3) == 3
     assert x.encode(3) == {"N": "3"}
     assert x.decode({"N": "3"}) == 3
 
 
 def test_none_is_stored_as_absence() -> None:
-    assert the("maybe").encode(None) is None
-    assert the("open_").encode(None) is None
+    assert get_field("maybe").encode(None) is None
+    assert get_field("open_").encode(None) is None
     with pytest.raises(InvalidFieldError, match=r"^Thing\.x: "):
-        the("x").encode(None)
+        get_field("x").encode(None)
 
 
 @pytest.mark.parametrize("value", [-1, "1", 1.5, None, True])
 def test_a_value_that_does_not_fit_is_refused_by_name(value: Any) -> None:
     with pytest.raises(InvalidFieldError, match=r"^Thing\.x: ") as caught:
-        the("x").validate(value)
+        get_field("x").validate(value)
     assert caught.value.stored is None
 
 
 def test_a_value_that_was_changed_in_place_is_checked_again_when_it_is_encoded() -> None:
-    words = the("words").validate(["a"])
+    words = get_field("words").validate(["a"])
     words.append(1)
     with pytest.raises(InvalidFieldError, match=r"^Thing\.words: \[1\]: "):
-        the("words").encode(words)
+        get_field("words").encode(words)
 
 
 def test_a_stored_attribute_that_does_not_fit_is_in_the_error() -> None:
     with pytest.raises(
         InvalidFieldError, match=r"^Thing\.words: the stored value.* does not fit the type: \[0\]"
     ) as caught:
-        the("words").decode({"L": [{"N": "1"}]})
+        get_field("words").decode({"L": [{"N": "1"}]})
     assert caught.value.stored == {"L": [{"N": "1"}]}
     assert "assign a value that fits" in (caught.value.hint or "")
 
 
 def test_a_long_stored_attribute_is_cut_in_the_message() -> None:
     with pytest.raises(InvalidFieldError) as caught:
-        the("x").decode({"S": "x" * 9999})
+        get_field("x").decode({"S": "x" * 9999})
     assert len(str(caught.value)) < 400
     assert caught.value.stored == {"S": "x" * 9999}
 
 
-def test_a_place_inside_of_a_value_is_named() -> None:
+def test_a_place_inside_a_value_is_named() -> None:
     class Deep(Model):
         x: dict[str, list[Literal["a", "b"]]] = field(default_factory=dict)
 
@@ -114,7 +114,7 @@ def test_a_place_inside_of_a_value_is_named() -> None:
         Deep(x={"key": ["a", "c"]})  # type: ignore[list-item]
 
 
-def test_no_value_is_one_thing_also_after_a_copy() -> None:
+def test_the_absent_value_is_the_same_object_after_a_copy() -> None:
     assert copy.deepcopy(ABSENT) is ABSENT
     assert pickle.loads(pickle.dumps(ABSENT)) is ABSENT
     assert repr(ABSENT) == "ABSENT"

@@ -1,4 +1,4 @@
-"""Own-table keys: the vectors of the JavaScript library, what cannot be a key, and the way back."""
+"""Keys of own tables: the JavaScript library's vectors, values that cannot be keys, and decoding."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def kind_of(value: object) -> Kind:
 
 
 def keys_of(vector: Mapping[str, Any]) -> list[tuple[dict[str, object], StoredKey]]:
-    """The keys of a vector, each with its components: ``id`` alone is the partition's beside a sort key."""
+    """The keys of a vector, each with its components. If there is a sort key, the partition key is ``id`` alone."""
     values, out = vector["in"], vector["out"]
     if "_sk" not in out:
         return [(values, out["_id"])]
@@ -64,22 +64,22 @@ KEYS += [
 every_key = pytest.mark.parametrize(("values", "stored"), KEYS)
 
 
-def test_all_vectors_of_keys_are_there() -> None:
+def test_there_are_eleven_vectors_of_keys() -> None:
     assert sum("key" in vector for vector in VECTORS) == 11
 
 
 @every_key
-def test_a_vector_is_what_is_written(values: dict[str, object], stored: StoredKey) -> None:
+def test_encoding_the_values_of_a_vector_gives_its_key(values: dict[str, object], stored: StoredKey) -> None:
     written = encode_key(values, kinds_of(values), numeric=True)
     assert (isinstance(written, str), written) == (isinstance(stored, str), stored)
 
 
 @every_key
-def test_a_vector_is_what_is_read(values: dict[str, object], stored: StoredKey) -> None:
+def test_decoding_the_key_of_a_vector_gives_its_values(values: dict[str, object], stored: StoredKey) -> None:
     assert decode_key(stored, kinds_of(values)) == values
 
 
-# --- numbers alone --------------------------------------------------------------------------------------
+# --- keys of one number ---------------------------------------------------------------------------------
 
 
 def test_a_number_alone_is_text_in_a_table_from_before_numeric_keys() -> None:
@@ -87,7 +87,7 @@ def test_a_number_alone_is_text_in_a_table_from_before_numeric_keys() -> None:
     assert decode_key("123", {"id": "number"}) == {"id": 123}
 
 
-def test_a_number_in_company_is_text_in_every_table() -> None:
+def test_a_number_among_several_components_is_text_in_every_table() -> None:
     assert encode_key({"b": 1.0, "a": 2}, {"a": "number", "b": "number"}, numeric=True) == "2\x001"
 
 
@@ -108,12 +108,12 @@ def test_a_stored_number_that_no_float_holds_is_not_rounded(stored: StoredKey) -
 
 
 @pytest.mark.parametrize("kinds", [{"id": "text"}, {"id": "json"}, {"a": "number", "b": "number"}])
-def test_a_stored_number_is_no_key_of_a_model_with_a_string_key(kinds: dict[str, Kind]) -> None:
+def test_a_stored_number_is_not_a_key_of_a_model_with_a_string_key(kinds: dict[str, Kind]) -> None:
     with pytest.raises(InvalidKeyError, match="number 5"):
         decode_key(5, kinds)
 
 
-# --- what cannot be a key -------------------------------------------------------------------------------
+# --- values that cannot be keys -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("numeric", [True, False])
@@ -130,14 +130,14 @@ def test_a_stored_number_is_no_key_of_a_model_with_a_string_key(kinds: dict[str,
         (math.nan, "json", "a JSON value, not float"),
     ],
 )
-def test_what_is_not_a_component_is_refused_by_name(
+def test_a_value_that_cannot_be_a_component_is_refused_by_name(
     value: object, kind: Kind, problem: str, numeric: bool
 ) -> None:
     with pytest.raises(InvalidKeyError, match=f"^part: .*{problem}"):
         encode_key({"part": value}, {"part": kind}, numeric=numeric)
 
 
-def test_a_nul_is_welcome_inside_an_object() -> None:
+def test_a_nul_is_allowed_only_inside_an_object() -> None:
     with pytest.raises(InvalidKeyError, match="hint: put it inside an object"):
         encode_key({"id": "pr\0blem"}, {"id": "text"}, numeric=True)
     key = encode_key({"id": {"raw": "no pr\0blem"}}, {"id": "json"}, numeric=True)
@@ -147,7 +147,7 @@ def test_a_nul_is_welcome_inside_an_object() -> None:
 
 @pytest.mark.parametrize("numeric", [True, False])
 @pytest.mark.parametrize("value", [math.nan, math.inf, 2**53 + 1, Decimal("0.10000000000000000001")])
-def test_a_number_that_javascript_cannot_hold_is_no_key(value: object, numeric: bool) -> None:
+def test_a_number_that_javascript_cannot_hold_cannot_be_a_key(value: object, numeric: bool) -> None:
     with pytest.raises(InvalidValueError) as caught:
         encode_key({"id": value}, {"id": "number"}, numeric=numeric)
     assert caught.value.place == "id"
@@ -165,7 +165,7 @@ def test_a_key_has_the_components_of_its_model(values: dict[str, object]) -> Non
         encode_key(values, {"b": "text", "a": "text"}, numeric=True)
 
 
-def test_an_enum_of_strings_is_its_value() -> None:
+def test_an_enum_of_strings_is_stored_as_its_value() -> None:
     key = encode_key({"id": Colour.RED}, {"id": "text"}, numeric=True)
     assert (key, type(key)) == ("red", str)
 
@@ -174,7 +174,7 @@ def test_an_enum_of_strings_is_its_value() -> None:
 
 
 @pytest.mark.parametrize("text", ["x", "x\0y\0z", ""])
-def test_a_key_of_another_number_of_components_is_refused(text: str) -> None:
+def test_a_key_with_the_wrong_number_of_components_is_refused(text: str) -> None:
     with pytest.raises(InvalidKeyError, match=r"components, but the model expects a, b$"):
         decode_key(text, {"a": "text", "b": "text"})
 
@@ -236,7 +236,7 @@ def test_json_in_another_spelling_is_not_a_key(text: str) -> None:
         decode_key(text, {"id": "json"})
 
 
-# --- there and back -------------------------------------------------------------------------------------
+# --- round trips ----------------------------------------------------------------------------------------
 
 texts = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 numbers = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**53), 2**53)
@@ -276,7 +276,7 @@ def test_a_numeric_key_comes_back_through_the_store(value: float) -> None:
     st.sampled_from(["number", "json"]),
     st.text("0123456789eE+-. ") | st.from_regex(r"\[[\d.,\[\]\"ae+-]*\]"),
 )
-def test_what_is_read_at_all_is_written_back_the_same(kind: Kind, text: str) -> None:
+def test_a_text_that_can_be_read_is_written_back_unchanged(kind: Kind, text: str) -> None:
     try:
         values = decode_key(text, {"id": kind})
     except InvalidKeyError:

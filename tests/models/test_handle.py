@@ -1,4 +1,4 @@
-"""Handles: what reading and assigning a field cannot say."""
+"""Handles: what a caller can do with a field beyond reading and assigning it."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class Count(Model):
 
 
 class Keeper:
-    """Keeps items, and says what it was told."""
+    """A keeper that records its calls."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
 
     def touch(self, item: Model) -> None:
-        self.told.append("touched")
+        self.calls.append("touched")
 
     def allow_change(self, item: Model) -> None:
-        self.told.append("change")
+        self.calls.append("change")
 
 
 def build_kept(**attributes: Any) -> Count:
-    """An item that a keeper would write."""
+    """An item that belongs to a keeper."""
     marks = Marks(Keeper())
     item: Count = build_instance(Count, {"name": {"S": "a"}, "total": {"N": "5"}, **attributes}, marks, None)
     return item
@@ -52,7 +52,7 @@ def marks_of(item: Model) -> Marks:
     return item._marks
 
 
-def test_a_handle_is_asked_for_by_name() -> None:
+def test_a_handle_for_a_misspelt_name_is_refused_with_a_suggestion() -> None:
     with pytest.raises(
         InvalidFieldError, match=r"^Count\.totl: the model has no such field\nhint: did you mean 'total'\?"
     ):
@@ -94,15 +94,15 @@ def test_an_increment_of_a_kept_item_is_marked_as_one_and_adds_up() -> None:
     assert marks_of(item).written == set()
 
 
-def test_an_increment_tells_the_keeper() -> None:
+def test_an_increment_notifies_the_keeper() -> None:
     item = build_kept()
     item.field("total").increment_by(2)
     keeper = marks_of(item).keeper
     assert isinstance(keeper, Keeper)
-    assert keeper.told == ["change", "touched"]
+    assert keeper.calls == ["change", "touched"]
 
 
-def test_an_assignment_swallows_increments_before_and_after_it() -> None:
+def test_an_assignment_absorbs_increments_before_and_after_it() -> None:
     item = build_kept()
     item.field("total").increment_by(2)
     item.total = 1
@@ -112,7 +112,7 @@ def test_an_assignment_swallows_increments_before_and_after_it() -> None:
     assert marks_of(item).written == {"total"}
 
 
-def test_a_field_that_others_are_derived_from_is_assigned_rather_than_incremented() -> None:
+def test_a_unique_field_is_assigned_rather_than_incremented() -> None:
     item = build_kept(mail={"N": "1"})
     item.field("mail").increment_by(1)
     assert item.mail == 2
@@ -144,7 +144,7 @@ def test_an_increment_beyond_the_bounds_is_refused_and_changes_nothing(amount: i
         ("share", float("inf"), ""),
     ],
 )
-def test_what_cannot_be_added_is_refused(name: str, amount: Any, message: str) -> None:
+def test_an_impossible_increment_is_refused(name: str, amount: Any, message: str) -> None:
     for item in (Count(name="a"), build_kept()):
         before = item.to_dict()
         with pytest.raises(InvalidFieldError, match=rf"^Count\.{name}: {message}"):
@@ -159,10 +159,10 @@ def test_a_frozen_item_cannot_be_incremented() -> None:
     assert item.total == 5
 
 
-# --- looking --------------------------------------------------------------------------------------------
+# --- inspection -----------------------------------------------------------------------------------------
 
 
-def test_validate_looks_inside_of_values_and_marks_nothing() -> None:
+def test_validate_checks_the_inside_of_a_value_and_marks_nothing() -> None:
     item = build_kept(words={"L": [{"S": "x"}]})
     item.field("words").validate()
     assert vars(item) == {}
@@ -176,7 +176,7 @@ def test_validate_finds_a_stored_value_that_does_not_fit() -> None:
         build_kept(total={"N": "11"}).field("total").validate()
 
 
-def test_accessed_tells_what_was_read_or_written() -> None:
+def test_a_field_is_accessed_once_it_is_read_or_written() -> None:
     item = build_kept()
     assert not item.field("total").accessed
     assert item.total == 5
@@ -186,7 +186,7 @@ def test_accessed_tells_what_was_read_or_written() -> None:
     assert item.field("share").accessed
 
 
-def test_changed_tells_what_differs_from_what_was_stored() -> None:
+def test_a_field_is_changed_if_its_value_differs_from_the_stored_one() -> None:
     item = build_kept(words={"L": [{"S": "x"}]})
     for name in ("total", "words", "share", "maybe"):
         assert not item.field(name).changed
@@ -202,17 +202,17 @@ def test_changed_tells_what_differs_from_what_was_stored() -> None:
     assert item.field("maybe").changed
 
 
-def test_looking_at_changed_marks_nothing() -> None:
+def test_reading_changed_marks_nothing() -> None:
     item = build_kept()
     assert not item.field("total").changed
     assert vars(item) == {}
 
 
-def test_everything_about_a_new_item_is_changed() -> None:
+def test_every_field_of_a_new_item_is_changed() -> None:
     assert Count(name="a").field("total").changed
 
 
-def test_the_repair_of_a_value_that_did_not_fit_is_a_change() -> None:
+def test_replacing_a_stored_value_that_does_not_fit_is_a_change() -> None:
     item = build_kept(total={"S": "five"})
     assert not item.field("total").changed
     item.total = 5

@@ -1,4 +1,4 @@
-"""Our models and entities of ElectroDB 3.9 on one table, which both describe by its key templates."""
+"""Our models and ElectroDB 3.9's entities on one table, which both describe with key templates."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ VALUES: dict[str, Any] = {
 }
 
 
-def test_both_store_the_same_item(their: ElectroDB, db: Database) -> None:
+def test_both_programs_store_the_same_item(their: ElectroDB, db: Database) -> None:
     given = {**VALUES, "placedAt": "2026-01-02T12:00:00.000Z", "tags": ["a"], "expiresAt": 4070908800}
     their("await orders.create({ customer: 'Ada', number: 7, ...given }).go()", given=given)
     with db.transaction() as tx:
@@ -214,7 +214,9 @@ def test_electrodb_reads_changes_and_deletes_what_we_wrote(their: ElectroDB, db:
     assert [order.number for order in db.query(Order, index="gsi2", customer="Bob")] == [9, 10]
 
 
-def test_each_refuses_to_create_what_the_other_has(their: ElectroDB, db: Database) -> None:
+def test_each_program_refuses_to_create_an_item_that_the_other_created(
+    their: ElectroDB, db: Database
+) -> None:
     their("await orders.create({ customer: 'Kim', number: 1 , placedAt: '2026-01-02T12:00:00.000Z'}).go()")
     with pytest.raises(ModelAlreadyExistsError), db.transaction() as tx:
         tx.create(Order, customer="KIM", number=1)
@@ -224,7 +226,7 @@ def test_each_refuses_to_create_what_the_other_has(their: ElectroDB, db: Databas
         their("await orders.create({ customer: 'kim', number: 2, placedAt: 'x' }).go()")
 
 
-def test_a_transaction_that_electrodb_overtakes_runs_again(their: ElectroDB, db: Database) -> None:
+def test_a_transaction_runs_again_if_electrodb_changes_its_item_first(their: ElectroDB, db: Database) -> None:
     with db.transaction() as tx:
         tx.create(Order, customer="Lea", number=1)
     attempts = []
@@ -245,7 +247,7 @@ def test_a_transaction_that_electrodb_overtakes_runs_again(their: ElectroDB, db:
     )
 
 
-# --- each kind of key, and what the guide says of ElectroDB ----------------------------------------------------
+# --- kinds of keys, and what the guide says about ElectroDB ----------------------------------------------------
 
 
 class Reading(
@@ -310,7 +312,7 @@ def test_every_kind_of_key_has_its_template(their: ElectroDB) -> None:
     assert item == {**decode_item(found), **marks}
 
 
-def test_what_the_guide_says_of_electrodb(their: ElectroDB, db: Database) -> None:
+def test_electrodb_behaves_as_the_guide_says(their: ElectroDB, db: Database) -> None:
     missing = "{ customer: 'Zoe', number: 1 }"
     their(f"await orders.update({missing}).set({{ total: 1 }}).go()")  # creates it
     assert raw(db, "Zoe", 1)["total"] == {"N": "1"}
@@ -359,7 +361,9 @@ return refused
 """
 
 
-def test_both_change_one_field_at_once_and_nothing_is_lost(their: ElectroDB, db: Database) -> None:
+def test_concurrent_changes_of_one_field_by_both_programs_lose_nothing(
+    their: ElectroDB, db: Database
+) -> None:
     with db.transaction() as tx:
         tx.create(Order, customer="Max", number=1)
 

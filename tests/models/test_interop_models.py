@@ -1,9 +1,9 @@
-"""Our models with a table of their own, and the JavaScript library @pocketgems/dynamodb over the same tables.
+"""Our models with their own tables, and the JavaScript library @pocketgems/dynamodb on the same tables.
 
-The npm registry has version 0.2.15, and that is what runs here. It writes what the library has written since June 2022:
-a key that is one number as a number, all other keys as text, with the members of objects in order. Before, a number
-alone was text too; this version still keeps to it for a class called ActionHistory, so there is one here. Keys made of
-objects whose members are in no order, also from before, are none that this version can write.
+The tests run version 0.2.15, the one in the npm registry. It writes what the library has written since June 2022: a key
+of one number as a number, and all other keys as text, with the members of objects sorted. Earlier versions wrote a
+single number as text too; this version still does for a class called ActionHistory, so the tests have such a class.
+Earlier versions also wrote keys of objects with unsorted members; this version cannot write those.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ PLAIN = {
     **{"text": "", "whole": 1, "real": 0.5, "flag": True, "names": [], "free": []},
     **{"shape": {"arr": ["p"]}, "loose": {}, "scores": {}},
 }
-"""What an item of Everything has to have."""
+"""Values for the required fields of Everything."""
 
 
 def raw(db: Database, table: str, key: dict[str, Any]) -> Any:
@@ -80,7 +80,7 @@ def raw(db: Database, table: str, key: dict[str, Any]) -> Any:
 
 
 def same(left: object, right: object) -> bool:
-    """Whether two values are equal also in their types: True is not 1, and 1 not 1.0."""
+    """Whether two values are equal and of the same types: True is not 1, and 1 is not 1.0."""
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
@@ -157,7 +157,7 @@ def test_a_default_shows_on_an_old_row_without_being_written(js: Javascript, db:
     }
 
 
-def test_attributes_that_only_one_side_knows_outlive_the_changes_of_the_other(
+def test_attributes_that_only_one_side_knows_survive_changes_by_the_other(
     js: Javascript, db: Database
 ) -> None:
     item: dict[str, Any] = {"_id": {"N": "77"}, "holder": {"S": "a"}, "later": {"SS": ["x"]}}
@@ -168,7 +168,7 @@ def test_attributes_that_only_one_side_knows_outlive_the_changes_of_the_other(
     assert raw(db, "Ticket", {"_id": {"N": "77"}}) == {**item, "holder": {"S": "c"}}
 
 
-def test_attributes_of_indexes_outlive_our_changes_of_other_fields(js: Javascript, db: Database) -> None:
+def test_attributes_of_indexes_survive_our_changes_of_other_fields(js: Javascript, db: Database) -> None:
     key = {"player": "p", "admin": "b"}
     values = {"payout": 0, "status": True, "method": "card", "tags": [1, "a"]}
     js("create", model="Payment", values={**key, **values})
@@ -212,7 +212,9 @@ def test_numbers_that_javascript_would_round_are_refused(js: Javascript, db: Dat
     assert js("get", model="Everything", key=key)["whole"] == 1
 
 
-def test_large_numbers_of_theirs_are_read_and_do_not_stand_in_the_way(js: Javascript, db: Database) -> None:
+def test_large_numbers_from_javascript_are_read_and_do_not_prevent_changes(
+    js: Javascript, db: Database
+) -> None:
     key = {"id": "33333333-3333-4333-8333-333333333333"}
     large = {"real": 1e23, "whole": 2**60, "free": [1e22, 2.0**60], "loose": {"x": 1e30}}
     js("create", model="Everything", values={**key, **PLAIN, **large})
@@ -228,7 +230,9 @@ def test_large_numbers_of_theirs_are_read_and_do_not_stand_in_the_way(js: Javasc
 # --- blind writes and increments ------------------------------------------------------------------------
 
 
-def test_blind_updates_of_either_side_hold_the_other_to_its_values(js: Javascript, db: Database) -> None:
+def test_each_side_can_update_without_reading_if_it_knows_what_the_other_wrote(
+    js: Javascript, db: Database
+) -> None:
     key = {"raceID": 7, "runnerName": "Bo"}
     ours = in_python(key)
     js("create", model="RaceResult", values={**key, "seconds": 10.5})
@@ -242,7 +246,7 @@ def test_blind_updates_of_either_side_hold_the_other_to_its_values(js: Javascrip
         js("update", model="RaceResult", expected={**key, "seconds": 10.5}, changes={"seconds": 1})
 
 
-def test_create_or_put_of_either_side_replaces_the_whole_item_of_the_other(
+def test_create_or_put_by_either_side_replaces_the_whole_item_of_the_other(
     js: Javascript, db: Database
 ) -> None:
     key = {"_id": {"S": "put"}}
@@ -275,16 +279,16 @@ def test_increments_of_both_sides_add_up(js: Javascript, db: Database) -> None:
 # --- locking --------------------------------------------------------------------------------------------
 
 
-def once(db: Database, body: Callable[[Transaction], None]) -> None:
-    """One attempt of a transaction."""
+def attempt(db: Database, body: Callable[[Transaction], None]) -> None:
+    """Run one attempt of a transaction."""
     with db.transaction() as tx:
         body(tx)
 
 
 def find_refusal(db: Database, body: Callable[[Transaction], None]) -> str:
-    """Why its one attempt did not commit."""
+    """Run one attempt, which must not commit, and return the reason."""
     with pytest.raises(TransactionFailedError) as caught:
-        once(db, body)
+        attempt(db, body)
     assert isinstance(caught.value.__cause__, ContentionError)
     return str(caught.value.__cause__)
 
@@ -293,7 +297,7 @@ def guest(email: str) -> dict[str, Any]:
     return {"model": "Guest", "key": {"email": email}}
 
 
-def test_when_both_change_a_field_ours_loses_to_theirs(js: Javascript, db: Database) -> None:
+def test_our_transaction_fails_if_javascript_changes_the_field_first(js: Javascript, db: Database) -> None:
     js("create", model="Guest", values={"email": "race-1", "visits": 1})
 
     def ours(tx: Transaction) -> None:
@@ -304,7 +308,7 @@ def test_when_both_change_a_field_ours_loses_to_theirs(js: Javascript, db: Datab
     assert js("get", **guest("race-1"))["visits"] == 2
 
 
-def test_when_both_change_a_field_theirs_loses_to_ours(js: Javascript, db: Database) -> None:
+def test_a_transaction_in_javascript_fails_if_we_change_the_field_first(js: Javascript, db: Database) -> None:
     js("create", model="Guest", values={"email": "race-2", "visits": 1})
     js("open", transaction="race-2", items=[guest("race-2")])
     with db.transaction() as tx:
@@ -314,7 +318,7 @@ def test_when_both_change_a_field_theirs_loses_to_ours(js: Javascript, db: Datab
     assert js("get", **guest("race-2"))["visits"] == 11
 
 
-def test_after_losing_our_retry_builds_on_what_they_wrote(js: Javascript, db: Database) -> None:
+def test_our_retry_builds_on_what_javascript_wrote(js: Javascript, db: Database) -> None:
     js("create", model="Guest", values={"email": "race-3", "visits": 1})
     seen = []
 
@@ -331,7 +335,7 @@ def test_after_losing_our_retry_builds_on_what_they_wrote(js: Javascript, db: Da
 
 
 @pytest.mark.parametrize("ours_first", [True, False])
-def test_two_that_each_read_what_the_other_writes_exclude_each_other(
+def test_only_one_of_two_transactions_commits_if_each_reads_what_the_other_writes(
     js: Javascript, db: Database, ours_first: bool
 ) -> None:
     one, two = f"skew-1-{ours_first}", f"skew-2-{ours_first}"
@@ -347,7 +351,7 @@ def test_two_that_each_read_what_the_other_writes_exclude_each_other(
             js("commit", **theirs)
 
     if ours_first:
-        once(db, ours)
+        attempt(db, ours)
         with pytest.raises(JavascriptError, match="Too much contention"):
             js("commit", **theirs)
     else:
@@ -364,7 +368,7 @@ def test_changes_of_different_fields_do_not_disturb_each_other(js: Javascript, d
     assert js("get", **guest("apart")) == {"email": "apart", "visits": 2, "note": "ours"}
 
 
-def test_an_item_that_one_side_deletes_the_other_cannot_change(js: Javascript, db: Database) -> None:
+def test_neither_side_can_change_an_item_that_the_other_deleted(js: Javascript, db: Database) -> None:
     for email in ("gone-1", "gone-2"):
         js("create", model="Guest", values={"email": email})
 
@@ -381,7 +385,9 @@ def test_an_item_that_one_side_deletes_the_other_cannot_change(js: Javascript, d
     assert js("getAll", items=[guest("gone-1"), guest("gone-2")]) == [None, None]
 
 
-def test_an_item_that_one_side_changed_the_other_does_not_delete_unseen(js: Javascript, db: Database) -> None:
+def test_neither_side_can_delete_an_item_that_the_other_changed_meanwhile(
+    js: Javascript, db: Database
+) -> None:
     js("create", model="Guest", values={"email": "kept", "visits": 1})
 
     def ours(tx: Transaction) -> None:
@@ -399,7 +405,7 @@ def test_an_item_that_one_side_changed_the_other_does_not_delete_unseen(js: Java
     assert db.get_one(Guest, "kept").visits == 3
 
 
-def test_an_item_can_be_created_by_one_side_only(js: Javascript, db: Database) -> None:
+def test_neither_side_can_create_an_item_that_the_other_created(js: Javascript, db: Database) -> None:
     js("create", model="Guest", values={"email": "once-1"})
     with pytest.raises(ModelAlreadyExistsError), db.transaction() as tx:
         tx.create(Guest, email="once-1")
@@ -409,7 +415,7 @@ def test_an_item_can_be_created_by_one_side_only(js: Javascript, db: Database) -
         js("create", model="Guest", values={"email": "once-2"})
 
 
-def test_what_was_read_as_missing_has_to_stay_so(js: Javascript, db: Database) -> None:
+def test_a_commit_fails_if_an_item_read_as_missing_exists_by_then(js: Javascript, db: Database) -> None:
     def ours(tx: Transaction) -> None:
         assert tx.get(Guest, "missing-1") is None
         tx.create(Guest, email="because-missing-1")
@@ -420,7 +426,7 @@ def test_what_was_read_as_missing_has_to_stay_so(js: Javascript, db: Database) -
     js("open", transaction="missing", items=[guest("missing-2")])
     with db.transaction() as tx:
         tx.create(Guest, email="missing-2")
-    with pytest.raises(JavascriptError):  # a TypeError: it knows no item that the failure could be of
+    with pytest.raises(JavascriptError):  # a TypeError: the library finds no item to blame
         js(
             "commit",
             transaction="missing",
@@ -432,9 +438,7 @@ def test_what_was_read_as_missing_has_to_stay_so(js: Javascript, db: Database) -
 # --- several models in one table, and queries -----------------------------------------------------------
 
 
-def test_overlapping_models_of_either_side_are_told_apart_by_their_sort_keys(
-    js: Javascript, db: Database
-) -> None:
+def test_both_sides_distinguish_overlapping_models_by_their_sort_keys(js: Javascript, db: Database) -> None:
     js("create", model="Currency", values={"userID": "both", "items": {"usd": 1}})
     with db.transaction() as tx:
         tx.create(Weapon, user_id="both", items={"ax": {}}, weapon_skill_level={"ax": 1})
@@ -451,7 +455,7 @@ def test_overlapping_models_of_either_side_are_told_apart_by_their_sort_keys(
     assert db.get_one(Currency, user_id="both").items == {"usd": 1}
 
 
-def test_both_give_items_in_the_order_of_a_numeric_sort_key(js: Javascript, db: Database) -> None:
+def test_both_return_items_in_the_order_of_a_numeric_sort_key(js: Javascript, db: Database) -> None:
     js(
         "createAll",
         items=[{"model": "Reading", "values": {"sensor": "s", "epoch": e, "celsius": 0}} for e in (10, 9)],
@@ -463,7 +467,7 @@ def test_both_give_items_in_the_order_of_a_numeric_sort_key(js: Javascript, db: 
     assert theirs == [reading.epoch for reading in db.query(Reading, sensor="s")] == [-1, 9, 10, 100]
 
 
-def test_both_give_items_in_the_order_of_a_compound_sort_keys_text(js: Javascript, db: Database) -> None:
+def test_both_return_items_in_the_order_of_a_compound_sort_keys_text(js: Javascript, db: Database) -> None:
     for at in (9, 10):
         js("create", model="Message", values={"room": "q", "sender": "a", "at": at, "text": ""})
     with db.transaction() as tx:
@@ -546,7 +550,7 @@ def test_both_encode_every_key_alike(js: Javascript, key: dict[str, Any]) -> Non
 
 @settings(max_examples=settings().max_examples if settings().derandomize else 200)
 @given(key=mixtures)
-def test_we_find_and_read_every_item_of_theirs_under_its_key(
+def test_we_find_and_read_every_item_that_javascript_wrote(
     js: Javascript, db: Database, key: dict[str, Any]
 ) -> None:
     js("delete", model="Mixture", key=key)

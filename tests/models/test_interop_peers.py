@@ -1,4 +1,4 @@
-"""Our models and those of PynamoDB 6.1 and dyntastic 0.18 on the same tables, which those created."""
+"""Our models and those of PynamoDB 6.1 and dyntastic 0.18, on tables that the two libraries created."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def raw(db: Database, peers: Peers, table: str, **key: object) -> Any:
 def race(
     peers: Peers, db: Database, adds: Sequence[Callable[[Transaction], None]], theirs: str, **target: Any
 ) -> int:
-    """Run transactions, by turns, as long as the other program changes the same item; returns how many."""
+    """Run transactions in turn while the other program changes the same item; return how many committed."""
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(peers, theirs, **target, times=TIMES)
         done = 0
@@ -97,7 +97,7 @@ VALUES: dict[str, Any] = {
 }
 
 
-def test_both_store_the_same_item(peers: Peers, db: Database) -> None:
+def test_both_programs_store_the_same_item(peers: Peers, db: Database) -> None:
     times = {"at": NOON.isoformat(), "expires": LATER.isoformat()}
     peers("save_visit", user="pyn", **times, legacy=1, content="bytes", **VALUES)
     values: dict[str, Any] = {**VALUES, "tags": {"a", "b"}, "photo": b"bytes", "sound": b"bytes"}
@@ -157,7 +157,7 @@ def test_pynamodb_reads_changes_and_deletes_what_we_wrote(peers: Peers, db: Data
     assert db.get(Visit, user="b", at=NOON) is None
 
 
-def test_a_transaction_that_pynamodb_overtakes_runs_again(peers: Peers, db: Database) -> None:
+def test_a_transaction_runs_again_if_pynamodb_changes_its_item_first(peers: Peers, db: Database) -> None:
     peers("save_visit", user="c", at=NOON.isoformat())
     attempts = []
 
@@ -174,7 +174,7 @@ def test_a_transaction_that_pynamodb_overtakes_runs_again(peers: Peers, db: Data
     assert (found["mine"], found["theirs"], found["version"]) == (8, 7, 3)
 
 
-def test_both_write_one_item_at_once_and_nothing_is_lost(peers: Peers, db: Database) -> None:
+def test_concurrent_writes_with_pynamodb_lose_nothing(peers: Peers, db: Database) -> None:
     peers("save_visit", user="d", at=NOON.isoformat())
 
     key = Visit.key(user="d", at=NOON)
@@ -194,7 +194,7 @@ def test_both_write_one_item_at_once_and_nothing_is_lost(peers: Peers, db: Datab
     assert (visit.mine, visit.theirs, visit.version) == (ours, TIMES, 1 + ours + TIMES)
 
 
-def test_derived_models_of_pynamodb_are_derived_models_here(peers: Peers, db: Database) -> None:
+def test_derived_models_of_pynamodb_are_derived_models_of_ours(peers: Peers, db: Database) -> None:
     peers("save_dog", id=1, tricks=["sit"])
     with db.transaction() as tx:
         rex = tx.get_one(Animal, 1)
@@ -221,7 +221,7 @@ def test_dyntastic_and_we_read_each_other(peers: Peers, db: Database) -> None:
         assert (found["day"], found["text"], found["places"]) == ("2026-01-02", None, [{"x": number}])
 
 
-def test_dyntastic_and_we_change_one_field_at_once_and_nothing_is_lost(peers: Peers, db: Database) -> None:
+def test_concurrent_changes_of_one_field_with_dyntastic_lose_nothing(peers: Peers, db: Database) -> None:
     db.create(Note, id="race", at=NOON, day=date(2026, 1, 2), text="0")
 
     def add(tx: Transaction) -> None:

@@ -1,4 +1,4 @@
-"""Models in JSON: pydantic, and with it FastAPI, takes a model class for a type like any other."""
+"""Models in JSON: pydantic, and so FastAPI, accepts a model class like any other type."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Address(BaseModel):
 
 
 class Order(Model):
-    """What somebody wants."""
+    """What a customer wants."""
 
     customer: Key[str]
     number: SortKey[int] = field(default=1)
@@ -72,7 +72,7 @@ STORED = {
     "product": {"S": "tea"},
     "placed_at": {"S": "2026-01-31T12:00:00.000000Z"},
 }
-TOLD = {
+DUMPED = {
     "customer": "ada",
     "number": 1,
     "product": "tea",
@@ -88,14 +88,14 @@ TOLD = {
 }
 
 
-def problems(adapter: TypeAdapter[Any], given: Any) -> dict[tuple[int | str, ...], str]:
-    """What is wrong with some JSON, by place."""
+def find_problems(adapter: TypeAdapter[Any], given: Any) -> dict[tuple[int | str, ...], str]:
+    """The types of the problems in some JSON, by place."""
     with pytest.raises(ValidationError) as caught:
         adapter.validate_python(given)
     return {error["loc"]: error["type"] for error in caught.value.errors()}
 
 
-# --- in -------------------------------------------------------------------------------------------------
+# --- validation -----------------------------------------------------------------------------------------
 
 
 def test_json_becomes_a_detached_instance() -> None:
@@ -115,7 +115,7 @@ def test_json_becomes_a_detached_instance() -> None:
         assert db.get_one(Order, customer="ada", number=2).quantity == 3
 
 
-def test_what_was_parsed_already_is_taken_in_the_same_way() -> None:
+def test_parsed_json_is_accepted_in_the_same_way() -> None:
     order = ORDERS.validate_python({**LEAST, "seal": "_z4_", "colour": "blue", "number": "2"})
     assert (order.placed_at, order.seal, order.colour, order.number) == (NOON, b"\xff>?", Colour.BLUE, 2)
 
@@ -126,7 +126,7 @@ def test_defaults_are_not_shared() -> None:
     assert two.tags == []
 
 
-def test_every_problem_is_told_with_its_place() -> None:
+def test_every_problem_is_reported_with_its_place() -> None:
     wrong = {
         "customer": 1,
         "number": "x",
@@ -135,7 +135,7 @@ def test_every_problem_is_told_with_its_place() -> None:
         "placed_at": "now",
         "qty": 1,
     }
-    assert problems(ORDERS, wrong) == {
+    assert find_problems(ORDERS, wrong) == {
         ("customer",): "string_type",
         ("number",): "int_parsing",
         ("product",): "missing",
@@ -147,26 +147,28 @@ def test_every_problem_is_told_with_its_place() -> None:
 
 
 @pytest.mark.parametrize("given", [[], 3, "text", None])
-def test_what_is_no_object_is_refused(given: Any) -> None:
-    assert problems(ORDERS, given) == {(): "dict_type"}
+def test_a_value_that_is_not_an_object_is_refused(given: Any) -> None:
+    assert find_problems(ORDERS, given) == {(): "dict_type"}
 
 
-def test_what_only_a_database_refuses_has_its_place_too() -> None:
+def test_a_value_that_only_a_database_refuses_is_reported_with_its_place() -> None:
     wrong = {**LEAST, "number": 10**40 + 1, "price": "1e300", "customer": "a\ud800"}
-    assert problems(ORDERS, wrong) == dict.fromkeys([("number",), ("price",), ("customer",)], "invalid_field")
+    assert find_problems(ORDERS, wrong) == dict.fromkeys(
+        [("number",), ("price",), ("customer",)], "invalid_field"
+    )
 
 
 def test_a_key_that_cannot_be_stored_is_refused() -> None:
     class Event(Model):
         at: Key[datetime]
 
-    assert problems(TypeAdapter(Event), {"at": "2026-01-31T12:00:00"}) == {("at",): "invalid_field"}
+    assert find_problems(TypeAdapter(Event), {"at": "2026-01-31T12:00:00"}) == {("at",): "invalid_field"}
 
 
-def test_an_id_has_to_be_a_uuid_and_is_made_up_when_it_is_not_given() -> None:
+def test_an_id_must_be_a_uuid_and_is_generated_if_it_is_missing() -> None:
     users = TypeAdapter(User)
     assert str(UUID(users.validate_python({"name": "Ada"}).id))
-    assert problems(users, {"name": "Ada", "id": "42"}) == {("id",): "invalid_field"}
+    assert find_problems(users, {"name": "Ada", "id": "42"}) == {("id",): "invalid_field"}
 
 
 def test_an_instance_stays_the_same_instance() -> None:
@@ -179,11 +181,11 @@ def test_an_instance_stays_the_same_instance() -> None:
 
 
 def test_an_instance_of_another_model_is_refused() -> None:
-    assert problems(ORDERS, User(name="Ada")) == {(): "dict_type"}
-    assert problems(TypeAdapter(Admin), User(name="Ada")) == {(): "dict_type"}
+    assert find_problems(ORDERS, User(name="Ada")) == {(): "dict_type"}
+    assert find_problems(TypeAdapter(Admin), User(name="Ada")) == {(): "dict_type"}
 
 
-def test_places_go_on_inside_of_lists_and_models() -> None:
+def test_places_continue_inside_lists_and_models() -> None:
     class Basket(BaseModel):
         owner: User | None = None
         orders: list[Order] = []
@@ -191,17 +193,17 @@ def test_places_go_on_inside_of_lists_and_models() -> None:
     basket = Basket.model_validate({"owner": {"name": "Ada"}, "orders": [LEAST]})
     assert (type(basket.owner), [type(order) for order in basket.orders]) == (User, [Order])
     wrong = {"owner": {"name": 1}, "orders": [LEAST, {**LEAST, "number": 10**40 + 1}]}
-    assert problems(TypeAdapter(Basket), wrong) == {
+    assert find_problems(TypeAdapter(Basket), wrong) == {
         ("owner", "name"): "string_type",
         ("orders", 1, "number"): "invalid_field",
     }
 
 
-def test_an_abstract_model_is_not_made() -> None:
-    assert problems(TypeAdapter(Shape), {"size": 1}) == {(): "abstract_model"}
+def test_an_abstract_model_is_refused() -> None:
+    assert find_problems(TypeAdapter(Shape), {"size": 1}) == {(): "abstract_model"}
 
 
-def test_strictness_is_the_callers_to_ask_for() -> None:
+def test_the_caller_can_ask_for_strict_validation() -> None:
     with pytest.raises(ValidationError, match="number"):
         ORDERS.validate_python({**LEAST, "number": "2", "placed_at": NOON}, strict=True)
     strict = ORDERS.validate_json(
@@ -210,14 +212,14 @@ def test_strictness_is_the_callers_to_ask_for() -> None:
     assert strict.placed_at == NOON
 
 
-# --- out ------------------------------------------------------------------------------------------------
+# --- serialization --------------------------------------------------------------------------------------
 
 
 def test_an_instance_becomes_json() -> None:
-    assert ORDERS.dump_python(ORDERS.validate_python(LEAST), mode="json") == TOLD
+    assert ORDERS.dump_python(ORDERS.validate_python(LEAST), mode="json") == DUMPED
 
 
-def test_json_goes_out_and_comes_in_unchanged() -> None:
+def test_an_item_comes_back_unchanged_from_its_json() -> None:
     order = ORDERS.validate_python({**LEAST, "tags": ["x"], "address": {"street": "Main"}})
     again = ORDERS.validate_json(ORDERS.dump_json(order))
     assert again.to_dict() == order.to_dict()
@@ -230,51 +232,51 @@ def test_python_values_stay_python_values() -> None:
 
 class Keeper:
     def touch(self, item: Model) -> None:
-        raise AssertionError("it was only shown")
+        raise AssertionError("serializing must not touch the item")
 
     def allow_change(self, item: Model) -> None:
-        raise AssertionError("it was only shown")
+        raise AssertionError("serializing must not touch the item")
 
 
 @pytest.mark.parametrize("marks", [None, FROZEN, Marks(Keeper())], ids=["detached", "frozen", "kept"])
-def test_a_loaded_item_is_told_and_nothing_counts_as_read(marks: Any) -> None:
+def test_serializing_a_loaded_item_reads_none_of_its_fields(marks: Any) -> None:
     order = build_instance(Order, STORED, marks, None)
-    assert ORDERS.dump_python(order, mode="json") == TOLD
+    assert ORDERS.dump_python(order, mode="json") == DUMPED
     assert vars(order) == {}
 
 
-def test_what_was_changed_is_told_as_it_is_now() -> None:
+def test_a_changed_item_is_serialized_with_its_new_values() -> None:
     order: Order = build_instance(Order, STORED, None, None)
     order.quantity = 9
-    assert ORDERS.dump_python(order, mode="json") == {**TOLD, "quantity": 9}
+    assert ORDERS.dump_python(order, mode="json") == {**DUMPED, "quantity": 9}
 
 
-def test_items_of_a_transaction_can_be_told_inside_and_after_it() -> None:
+def test_items_can_be_serialized_inside_their_transaction_and_after_it() -> None:
     with Database("memory:") as db:
         with db.transaction() as tx:
             made = tx.create(Order, customer="ada", product="tea", address=None, placed_at=NOON)
-            assert ORDERS.dump_python(made, mode="json") == TOLD
-        assert ORDERS.dump_python(made, mode="json") == TOLD
+            assert ORDERS.dump_python(made, mode="json") == DUMPED
+        assert ORDERS.dump_python(made, mode="json") == DUMPED
         with db.transaction() as tx:
             kept = tx.get_one(Order, "ada")
-            assert ORDERS.dump_python(kept, mode="json") == TOLD
+            assert ORDERS.dump_python(kept, mode="json") == DUMPED
             assert {*vars(kept)} & {field.name for field in Order._schema.plain} == set()
-        assert ORDERS.dump_python(db.get_one(Order, "ada"), mode="json") == TOLD
+        assert ORDERS.dump_python(db.get_one(Order, "ada"), mode="json") == DUMPED
 
 
-def test_a_derived_item_is_told_as_what_was_asked_for() -> None:
+def test_a_derived_item_is_serialized_as_the_type_of_the_adapter() -> None:
     admin = Admin(name="Ada")
     assert TypeAdapter(User).dump_python(admin) == {"id": admin.id, "name": "Ada"}
     assert TypeAdapter(Admin).dump_python(admin) == {"id": admin.id, "name": "Ada", "level": 1}
 
 
-def test_each_member_of_a_union_is_told_as_it_is() -> None:
+def test_each_member_of_a_union_is_serialized_as_its_own_type() -> None:
     user, order = User(name="Ada"), ORDERS.validate_python(LEAST)
     adapter: TypeAdapter[Any] = TypeAdapter(list[Order | User | None])
     assert adapter.dump_python([user, None, order], mode="json") == [
         {"id": user.id, "name": "Ada"},
         None,
-        TOLD,
+        DUMPED,
     ]
 
 
@@ -289,19 +291,19 @@ def test_some_fields_can_be_left_out() -> None:
     assert {*ORDERS.dump_python(order, exclude_defaults=True)} & {"quantity", "colour", "price"} == set()
 
 
-def test_a_value_that_is_not_there_is_left_out_and_one_that_does_not_fit_is_an_error() -> None:
+def test_a_missing_value_is_left_out_and_one_that_does_not_fit_is_an_error() -> None:
     bare = build_instance(Order, {"customer": {"S": "ada"}, "number": {"N": "1"}}, FROZEN, None)
     assert "product" not in ORDERS.dump_python(bare, exclude={"placed_at"})
     with pytest.raises(PydanticSerializationError, match=r"Order\.product: the stored value"):
         ORDERS.dump_json(build_instance(Order, {**STORED, "product": {"N": "1"}}, FROZEN, None))
 
 
-def test_what_was_not_fetched_is_left_out() -> None:
+def test_fields_that_were_not_fetched_are_left_out() -> None:
     with Database("memory:") as db:
         db.run(lambda tx: tx.create(Order, customer="ada", product="tea", address=None, placed_at=NOON))
         (order,) = db.query(Order, customer="ada", only=["product", "note"])
-        told = {"customer": "ada", "number": 1, "product": "tea", "note": None}
-        assert ORDERS.dump_python(order) == order.to_dict() == told
+        expected = {"customer": "ada", "number": 1, "product": "tea", "note": None}
+        assert ORDERS.dump_python(order) == order.to_dict() == expected
 
 
 class Everything(Model):
@@ -344,7 +346,7 @@ class Everything(Model):
         place=st.none() | st.builds(Address, street=st.text(), number=st.integers(-999, 999)),
     )
 )
-def test_any_item_comes_back_from_its_json(item: Everything) -> None:
+def test_any_item_comes_back_unchanged_from_its_json(item: Everything) -> None:
     adapter = TypeAdapter(Everything)
     assert adapter.validate_json(adapter.dump_json(item)).to_dict() == item.to_dict()
     assert adapter.validate_python(adapter.dump_python(item, mode="json")).to_dict() == item.to_dict()
@@ -353,12 +355,12 @@ def test_any_item_comes_back_from_its_json(item: Everything) -> None:
 # --- schemas --------------------------------------------------------------------------------------------
 
 
-def test_the_schema_of_what_comes_in() -> None:
+def test_the_schema_for_validation() -> None:
     schema = Order.json_schema()
     assert schema == ORDERS.json_schema()
     assert (schema["title"], schema["description"], schema["type"]) == (
         "Order",
-        "What somebody wants.",
+        "What a customer wants.",
         "object",
     )
     assert schema["additionalProperties"] is False
@@ -376,29 +378,29 @@ def test_the_schema_of_what_comes_in() -> None:
     assert schema["$defs"].keys() == {"Colour", "Address"}
 
 
-def test_the_schema_of_what_goes_out() -> None:
+def test_the_schema_for_serialization() -> None:
     schema = ORDERS.json_schema(mode="serialization")
-    assert (schema["title"], schema["description"]) == ("Order", "What somebody wants.")
+    assert (schema["title"], schema["description"]) == ("Order", "What a customer wants.")
     assert schema["required"] == list(Order._schema.fields)
     fields = schema["properties"]
     assert fields["product"]["description"] == "what it is"
     assert (fields["price"]["type"], fields["seal"]["type"]) == ("string", "string")
-    assert [name for name, told in fields.items() if told.get("readOnly")] == ["placed_at", "made_on"]
+    assert [name for name, each in fields.items() if each.get("readOnly")] == ["placed_at", "made_on"]
 
 
-def test_what_has_to_be_sent_is_not_told_to_be_read_only() -> None:
-    # OpenAPI's clients do not send what is readOnly
+def test_a_required_field_is_not_marked_as_read_only_for_validation() -> None:
+    # clients that follow OpenAPI do not send readOnly fields
     fields = Order.json_schema()["properties"]
-    assert [name for name, told in fields.items() if told.get("readOnly")] == ["made_on"]
+    assert [name for name, each in fields.items() if each.get("readOnly")] == ["made_on"]
 
 
-def test_an_id_of_ours_need_not_be_sent() -> None:
+def test_a_generated_id_is_optional() -> None:
     schema = User.json_schema()
     assert schema["required"] == ["name"]
     assert schema["properties"]["id"] == {"title": "Id", "type": "string", "format": "uuid"}
 
 
-def test_a_model_without_a_text_has_no_description() -> None:
+def test_a_model_without_a_docstring_has_no_description() -> None:
     assert "description" not in User.json_schema()
     assert "description" not in Admin.json_schema()
 
@@ -408,7 +410,7 @@ def test_models_are_referred_to_by_name() -> None:
     assert {"User", "Order"} <= schema["$defs"].keys()
 
 
-def test_models_of_one_name_are_told_apart() -> None:
+def test_models_with_the_same_name_have_separate_definitions() -> None:
     def another() -> type[Model]:
         class User(Model):
             age: int
@@ -420,7 +422,7 @@ def test_models_of_one_name_are_told_apart() -> None:
     assert sorted(name.rpartition("__")[2] for name in definitions) == ["User", "User"]
 
 
-def test_bytes_in_defaults_are_told_as_they_would_come() -> None:
+def test_default_bytes_are_in_the_schema_in_their_json_form() -> None:
     class Thing(Model):
         x: bytes = b"\xff"
         y: list[bytes] = [b"\xff"]  # noqa: RUF012 - a default, copied for each item
@@ -430,7 +432,7 @@ def test_bytes_in_defaults_are_told_as_they_would_come() -> None:
         assert (fields["x"]["default"], fields["y"]["default"]) == ("_w==", ["_w=="])
 
 
-def test_a_config_of_the_callers_is_taken() -> None:
+def test_the_callers_config_is_accepted() -> None:
     strict = TypeAdapter(list[Order], config=ConfigDict(title="Orders"))
     assert strict.validate_python([LEAST])[0].customer == "ada"
 
@@ -450,7 +452,7 @@ def test_pydantic_is_not_imported_for_models_that_do_not_need_it() -> None:
 
 
 class Client:
-    """Sends requests to an application in this process."""
+    """A client that sends requests to an application in this process."""
 
     def __init__(self, application: Any) -> None:
         self.application = application
@@ -496,28 +498,28 @@ def shop(db: Database) -> Any:
     return application
 
 
-def test_fastapi_takes_a_model_for_a_body_and_for_a_response() -> None:
+def test_fastapi_accepts_a_model_as_body_and_response() -> None:
     pytest.importorskip("fastapi", reason="fastapi is not installed")
     with Database("memory:") as db:
         client = Client(shop(db))
-        assert client.send("POST", "/orders", LEAST) == (200, TOLD)
-        assert client.send("GET", "/orders/ada/1") == (200, TOLD)
+        assert client.send("POST", "/orders", LEAST) == (200, DUMPED)
+        assert client.send("GET", "/orders/ada/1") == (200, DUMPED)
         assert client.send("GET", "/orders/ada/2") == (200, None)
         many = [{**LEAST, "number": 2}, {**LEAST, "number": 3}]
         assert client.send("POST", "/orders/many", many) == (
             200,
-            [{**TOLD, "number": 2}, {**TOLD, "number": 3}],
+            [{**DUMPED, "number": 2}, {**DUMPED, "number": 3}],
         )
 
 
-def test_fastapi_gives_out_a_whole_item_also_where_no_type_is_told() -> None:
+def test_fastapi_returns_a_whole_item_even_without_a_declared_type() -> None:
     pytest.importorskip("fastapi", reason="fastapi is not installed")
     with Database("memory:") as db:
         user = db.run(lambda tx: tx.create(User, name="Ada"))
         assert Client(shop(db)).send("GET", f"/untyped/{user.id}") == (200, {"id": user.id, "name": "Ada"})
 
 
-def test_fastapi_tells_what_is_wrong_with_a_body() -> None:
+def test_fastapi_reports_what_is_wrong_with_a_body() -> None:
     pytest.importorskip("fastapi", reason="fastapi is not installed")
     with Database("memory:") as db:
         client = Client(shop(db))

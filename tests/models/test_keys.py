@@ -1,4 +1,4 @@
-"""Keys of items: from components to what is stored. The forms are data on disk, so they are spelt out here."""
+"""Keys of items: from components to stored keys. The forms are data on disk, so the tests spell them out."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class Row(Model):
 
 @cache
 def single(annotation: Any, kind: Any = Key) -> Any:
-    """A model whose key, or sort key, is one component of a type."""
+    """A model whose key, or sort key, is one component of the given type."""
     names = {"v": kind[annotation]} if kind is Key else {"k": Key[str], "v": SortKey[annotation]}
     return type("Thing", (Model,), {"__annotations__": names, "__module__": __name__})
 
 
-# --- the partition key in the one table -----------------------------------------------------------------
+# --- the partition key in the shared table --------------------------------------------------------------
 
 TEXTS = [
     (str, "ada", "ada"),
@@ -122,7 +122,7 @@ def test_components_stand_in_the_order_of_their_declaration() -> None:
     assert Race.key(country="ch#", year=2026).encoded == ("Race#2026#ch%23", "#")
 
 
-def test_the_name_in_a_key_is_the_models_and_not_the_fields() -> None:
+def test_a_key_has_the_name_of_the_model_and_not_of_the_field() -> None:
     class Race(Model, name="Run"):
         year: Key[int] = field(name="raceYear")
 
@@ -173,7 +173,7 @@ ORDERED: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {
 
 
 def same(one: Any, two: Any) -> bool:
-    """Equal; a datetime by its moment, as an hour that the clocks repeat equals nothing in another zone."""
+    """Whether two values are equal. Compares datetimes as moments: a repeated hour equals nothing in another zone."""
     if isinstance(one, datetime):
         return bool(one.astimezone(UTC) == two.astimezone(UTC))
     return bool(one == two)
@@ -228,7 +228,7 @@ def test_a_model_without_a_sort_key_has_a_fixed_one() -> None:
     assert single(str).key("a").encoded == ("Thing#a", "#")
 
 
-def test_models_never_share_keys_but_with_their_subclasses() -> None:
+def test_models_share_keys_only_with_their_subclasses() -> None:
     class Thing2(Model):
         v: Key[str]
 
@@ -266,7 +266,7 @@ def test_a_component_that_does_not_fit_is_refused_whenever_a_key_is_made(annotat
         db.get(model, value)
 
 
-# --- how keys are asked for -----------------------------------------------------------------------------
+# --- how the caller passes keys -------------------------------------------------------------------------
 
 
 class Order(Model):
@@ -288,7 +288,7 @@ def test_components_are_given_by_name_or_in_a_mapping() -> None:
     assert repr(key) == "Order(customer='ada', number=1)"
 
 
-def test_one_component_can_be_given_bare() -> None:
+def test_a_single_component_can_be_passed_without_its_name() -> None:
     class User(Model):
         mail: Key[str]
 
@@ -300,7 +300,7 @@ def test_a_default_of_a_sort_key_applies_in_keys() -> None:
     assert Page.key(book="x", number=2) != Page.key("x")
 
 
-def test_what_a_factory_would_make_is_no_part_of_a_key_that_is_asked_for() -> None:
+def test_a_key_to_look_up_does_not_use_the_factory_of_a_sort_key() -> None:
     class Event(Model):
         k: Key[str]
         at: SortKey[datetime] = field(default_factory=lambda: datetime.now(UTC))
@@ -313,7 +313,7 @@ def test_what_a_factory_would_make_is_no_part_of_a_key_that_is_asked_for() -> No
         Event.key("a")
 
 
-def test_a_partition_key_from_a_factory_has_to_be_given_to_ask_for_the_item() -> None:
+def test_a_key_to_look_up_does_not_use_the_factory_of_a_partition_key() -> None:
     class Session(Model):
         token: Key[str] = field(default_factory=lambda: "t1")
 
@@ -322,7 +322,7 @@ def test_a_partition_key_from_a_factory_has_to_be_given_to_ask_for_the_item() ->
         Session.key()
 
 
-def test_a_bare_mapping_is_the_value_where_the_key_is_a_mapping() -> None:
+def test_a_mapping_is_the_value_if_the_key_is_a_mapping() -> None:
     class Thing(Model):
         v: Key[dict[str, int]]
 
@@ -362,7 +362,7 @@ def test_a_bare_mapping_is_the_value_where_the_key_is_a_mapping() -> None:
         (lambda: Order.key(customer="ada", number="1"), InvalidFieldError, r"Order\.number: "),
     ],
 )
-def test_a_key_that_is_not_whole_is_refused_with_an_example(
+def test_an_incomplete_or_wrong_key_is_refused_by_name(
     make: Callable[[], object], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=f"^{message}"):
@@ -448,7 +448,7 @@ MODELS: dict[str, Any] = {
 
 
 def translate(model: Any, values: dict[str, Any]) -> dict[str, Any]:
-    """Values by our names, of values by the stored ones."""
+    """Values under our field names, from values under the stored names."""
     names = {known.stored: name for name, known in model._schema.fields.items()}
     return {names[stored]: value for stored, value in values.items()}
 
@@ -458,7 +458,7 @@ def translate(model: Any, values: dict[str, Any]) -> dict[str, Any]:
     [vector for vector in VECTORS if "key" in vector],
     ids=lambda vector: f"{vector['key']}: {vector['in']}",
 )
-def test_keys_of_an_own_table_are_as_the_other_library_has_them(vector: dict[str, Any]) -> None:
+def test_keys_of_an_own_table_are_those_of_the_other_library(vector: dict[str, Any]) -> None:
     model = MODELS[vector["key"]]
     partition, sort = model.key(**translate(model, vector["in"])).encoded
     assert (partition, sort) == (vector["out"]["_id"], vector["out"].get("_sk"))
@@ -470,7 +470,7 @@ def test_keys_of_an_own_table_are_as_the_other_library_has_them(vector: dict[str
     [vector for vector in VECTORS if "item" in vector],
     ids=lambda vector: str(vector["in"]["player"]),
 )
-def test_items_of_an_own_table_are_as_the_other_library_has_them(vector: dict[str, Any]) -> None:
+def test_items_of_an_own_table_are_those_of_the_other_library(vector: dict[str, Any]) -> None:
     model = MODELS[vector["item"]]
     expected = {name: value for name, value in vector["out"].items() if not name.startswith("_c_")}
     with Database("memory:") as db:

@@ -69,11 +69,11 @@ async def list_rows(rows: Any, name: str) -> list[Any]:
     return [getattr(row, name) async for row in rows]
 
 
-# --- what they find ---------------------------------------------------------------------------------------
+# --- queries ----------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_a_local_index_of_a_plain_table_is_the_tables_own(db: Db) -> None:
+async def test_a_query_uses_the_local_index_of_a_plain_table(db: Db) -> None:
     orders = [Order(customer="ada", number=n, total=total) for n, total in enumerate((5, 1, 3, None))]
     await arrange(db, *orders, Order(customer="bo", number=9, total=2))
 

@@ -1,4 +1,4 @@
-"""Marks: what a keeper of items is told, and when."""
+"""Marks: which calls the keeper of an item receives, and when."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Thing(Model):
 
 
 class Keeper:
-    """Keeps items, says what it was told, and may refuse changes."""
+    """A keeper that records its calls and can refuse changes."""
 
     def __init__(self, *, refuses: bool = False) -> None:
-        self.told: list[str] = []
+        self.calls: list[str] = []
         self.refuses = refuses
 
     def touch(self, item: Model) -> None:
-        self.told.append("touched")
+        self.calls.append("touched")
 
     def allow_change(self, item: Model) -> None:
         if self.refuses:
             raise FrozenItemError("no")
-        self.told.append("change")
+        self.calls.append("change")
 
 
 STORED: Item = {"k": {"S": "a"}, "s": {"N": "1"}, "x": {"N": "5"}}
@@ -49,39 +49,39 @@ def build_kept(keeper: Keeper, **attributes: Any) -> tuple[Thing, Marks]:
     return build_instance(Thing, {**STORED, **attributes}, marks, None), marks
 
 
-def test_the_first_look_at_a_field_is_told_once() -> None:
+def test_the_keeper_is_notified_of_the_first_read_only() -> None:
     keeper = Keeper()
     item, marks = build_kept(keeper)
-    assert (keeper.told, marks.held) == ([], False)
+    assert (keeper.calls, marks.held) == ([], False)
     assert item.sum() == 6
     assert item.x == 5
-    assert (keeper.told, marks.held) == (["touched"], True)
+    assert (keeper.calls, marks.held) == (["touched"], True)
     assert {*vars(item)} == {"x", "fixed"}
 
 
-def test_reading_the_key_is_no_look() -> None:
+def test_reading_the_key_does_not_notify_the_keeper() -> None:
     keeper = Keeper()
     item, _ = build_kept(keeper)
     assert (item.k, item.s, item.key.components) == ("a", 1, {"k": "a", "s": 1})
-    assert keeper.told == []
+    assert keeper.calls == []
 
 
-def test_showing_comparing_and_peeking_are_no_looks() -> None:
+def test_showing_comparing_and_validating_do_not_notify_the_keeper() -> None:
     keeper = Keeper()
     item, marks = build_kept(keeper)
     shown = repr(item), item.to_dict(), item.to_dict(initial=True), hash(item), item == Thing(k="a", s=1)
     assert shown[-1]
     assert item.field("x").changed is False
     item.field("words").validate()
-    assert (keeper.told, vars(item), marks.shown) == ([], {}, {})
+    assert (keeper.calls, vars(item), marks.shown) == ([], {}, {})
 
 
-def test_an_assignment_is_told_before_it_happens_and_marked() -> None:
+def test_the_keeper_is_asked_before_an_assignment_which_is_then_marked() -> None:
     keeper = Keeper()
     item, marks = build_kept(keeper)
     item.x = 7
     item.maybe = None
-    assert keeper.told == ["change", "touched", "change"]
+    assert keeper.calls == ["change", "touched", "change"]
     assert marks.written == {"x", "maybe"}
     assert vars(item) == {"x": 7, "maybe": None}
 
@@ -96,15 +96,15 @@ def test_a_refused_change_leaves_no_mark() -> None:
     assert (vars(item), marks.written, marks.increments) == ({}, frozenset(), {})
 
 
-def test_a_value_that_does_not_fit_is_not_even_told() -> None:
+def test_the_keeper_is_not_asked_about_a_value_that_does_not_fit() -> None:
     keeper = Keeper()
     item, marks = build_kept(keeper)
     with pytest.raises(ValueError, match=r"Thing\.x"):
         item.x = "seven"  # type: ignore[assignment]
-    assert (keeper.told, marks.written, vars(item)) == ([], frozenset(), {})
+    assert (keeper.calls, marks.written, vars(item)) == ([], frozenset(), {})
 
 
-def test_a_default_that_can_be_changed_in_place_is_remembered_as_it_was_shown() -> None:
+def test_a_mutable_default_is_remembered_as_it_was_first_read() -> None:
     item, marks = build_kept(Keeper())
     assert item.words == ["a"]
     item.words.append("b")
@@ -118,7 +118,7 @@ def test_a_stored_value_is_not_remembered_twice() -> None:
     assert marks.shown == {}
 
 
-def test_a_frozen_item_can_be_read_and_not_changed() -> None:
+def test_a_frozen_item_can_be_read_but_not_changed() -> None:
     item: Thing = build_instance(Thing, STORED, FROZEN, None)
     assert (item.x, item.words, item.sum()) == (5, ["a"], 6)
     with pytest.raises(FrozenItemError, match=r"^Thing\(k='a', s=1\) was read outside a transaction"):

@@ -1,4 +1,4 @@
-"""Instances: made here or loaded, read and assigned, compared, shown and copied. None of it does I/O."""
+"""Instances: new or loaded, read and assigned, compared, shown and copied. None of this does I/O."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ STORED: Item = {
 
 
 def load_stored(**attributes: Any) -> Order:
-    """A loaded item, as one that was read outside a transaction."""
+    """A loaded item, as if read outside a transaction."""
     item: Order = build_instance(Order, {**STORED, **attributes}, FROZEN, None)
     return item
 
 
-# --- made here ------------------------------------------------------------------------------------------
+# --- new instances --------------------------------------------------------------------------------------
 
 
 def test_an_instance_has_its_values_and_the_defaults_of_the_rest() -> None:
@@ -66,7 +66,7 @@ def test_an_instance_has_its_values_and_the_defaults_of_the_rest() -> None:
     assert order.is_new
 
 
-def test_an_instance_belongs_to_nobody_and_can_be_changed() -> None:
+def test_a_detached_instance_can_be_changed() -> None:
     order = new()
     order.quantity = 7
     order.note = "soon"
@@ -118,12 +118,12 @@ def test_none_for_a_field_with_a_default_that_may_be_none_is_none() -> None:
         ({"_stored": {}}, r"^Order\._stored: the model has no such field"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(values: dict[str, Any], message: str) -> None:
+def test_a_value_that_does_not_fit_is_refused_by_name(values: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidFieldError, match=message):
         new(**values)
 
 
-def test_what_is_missing_is_named_all_of_it() -> None:
+def test_the_error_names_every_missing_value() -> None:
     with pytest.raises(
         InvalidFieldError, match=r"^Order\.customer: the value is missing \(also missing: number, product\)$"
     ):
@@ -137,7 +137,7 @@ def test_positional_arguments_are_refused() -> None:
         Order("ada", 1, "tea")  # type: ignore[call-arg]
 
 
-def test_an_error_tells_model_field_and_problem() -> None:
+def test_an_error_has_the_model_the_field_and_the_problem() -> None:
     with pytest.raises(InvalidFieldError) as caught:
         new(quantity="1")
     error = caught.value
@@ -189,12 +189,12 @@ def test_a_field_cannot_be_deleted(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["shout", "is_new", "key", "_schema", "to_dict"])
-def test_what_is_no_field_cannot_be_assigned(name: str) -> None:
+def test_only_fields_can_be_assigned(name: str) -> None:
     with pytest.raises((InvalidFieldError, AttributeError)):
         setattr(new(), name, 1)
 
 
-def test_a_value_is_kept_as_the_type_says() -> None:
+def test_a_value_is_converted_to_its_type_or_refused() -> None:
     order = new(address={"street": "Side"})
     assert order.address == Address(street="Side")
     tags = ("x",)
@@ -209,7 +209,7 @@ def test_an_assigned_list_is_not_shared_with_the_caller() -> None:
     assert order.tags == ["x"]
 
 
-def test_a_change_inside_of_a_value_is_caught_by_hand_and_at_commit() -> None:
+def test_a_change_inside_a_value_is_caught_by_validate_and_at_commit() -> None:
     order = new()
     order.tags.extend(["a", "b", "c", "d"])
     with pytest.raises(InvalidFieldError, match=r"^Order\.tags: "):
@@ -220,7 +220,7 @@ def test_a_change_inside_of_a_value_is_caught_by_hand_and_at_commit() -> None:
         assert db.get(Order, customer="ada", number=1) is None
 
 
-def test_a_change_inside_of_a_loaded_value_is_caught_at_commit() -> None:
+def test_a_change_inside_a_loaded_value_is_caught_at_commit() -> None:
     with Database("memory:") as db:
         db.run(lambda tx: tx.create(new()))
         with pytest.raises(InvalidFieldError, match=r"^Order\.address: number: "), db.transaction() as tx:
@@ -243,7 +243,7 @@ def test_a_read_only_field_changed_in_place_is_caught_at_commit() -> None:
         assert db.get_one(Thing, "a").fixed == []
 
 
-# --- loaded ---------------------------------------------------------------------------------------------
+# --- loaded items ---------------------------------------------------------------------------------------
 
 
 def test_a_loaded_item_decodes_a_field_when_it_is_read() -> None:
@@ -259,7 +259,7 @@ def test_a_later_read_gives_the_same_object() -> None:
     assert order.tags is order.tags
 
 
-def test_a_missing_attribute_shows_none_or_the_default() -> None:
+def test_a_missing_attribute_reads_as_none_or_the_default() -> None:
     order = load_stored()
     assert (order.note, order.extra, order.address, order.placed_at) == (
         None,
@@ -286,7 +286,7 @@ def test_a_stored_null_is_none_where_none_is_allowed() -> None:
         load_stored(quantity={"NULL": True}).quantity  # noqa: B018
 
 
-def test_a_missing_attribute_without_a_default_fails_when_it_is_touched() -> None:
+def test_a_missing_attribute_without_a_default_fails_when_it_is_read() -> None:
     order: Order = build_instance(Order, {"customer": {"S": "ada"}, "number": {"N": "1"}}, FROZEN, None)
     assert order.quantity == 1
     assert "product" not in order.to_dict()
@@ -295,7 +295,7 @@ def test_a_missing_attribute_without_a_default_fails_when_it_is_touched() -> Non
         order.product  # noqa: B018
 
 
-def test_a_stored_value_that_does_not_fit_fails_only_when_touched_and_is_shown_raw() -> None:
+def test_a_stored_value_that_does_not_fit_fails_only_when_it_is_read_and_is_shown_raw() -> None:
     order = load_stored(quantity={"S": "many"})
     assert order.product == "tea"
     with pytest.raises(
@@ -311,15 +311,15 @@ def test_a_stored_value_out_of_bounds_does_not_fit_either() -> None:
         load_stored(quantity={"N": "-1"}).quantity  # noqa: B018
 
 
-def test_attributes_that_no_field_knows_are_left_alone() -> None:
+def test_attributes_without_a_field_are_ignored() -> None:
     assert "colour" not in load_stored(colour={"S": "red"}).to_dict()
 
 
-def test_an_item_that_was_read_outside_of_a_transaction_is_frozen() -> None:
+def test_an_item_that_was_read_outside_a_transaction_is_frozen() -> None:
     order = load_stored()
     with pytest.raises(FrozenItemError, match="was read outside a transaction"):
         order.quantity = 1
-    with pytest.raises(InvalidFieldError, match="valid integer"):  # what does not fit is told first
+    with pytest.raises(InvalidFieldError, match="valid integer"):  # the type is checked first
         order.quantity = "x"  # type: ignore[assignment]
     assert order.quantity == 5
 
@@ -344,13 +344,13 @@ def test_to_dict_has_every_value_and_marks_nothing_as_read() -> None:
     assert vars(order) == {}
 
 
-def test_dict_of_an_item_is_the_same() -> None:
+def test_dict_of_an_item_is_its_to_dict() -> None:
     order = load_stored()
     assert dict(order) == order.to_dict()
     assert vars(order) == {}
 
 
-def test_what_to_dict_gave_is_the_callers() -> None:
+def test_changing_what_to_dict_returned_does_not_change_the_item() -> None:
     order = new()
     found = order.to_dict()
     found["extra"]["a"].append(2)

@@ -1,4 +1,4 @@
-"""Overlapping models: classes that share a key space, in the one table and in a table of their own."""
+"""Overlapping models: classes that share a key space, in the shared table and in their own table."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ Family = tuple[type[Any], type[Any], type[Any]]
 both_layouts = pytest.mark.parametrize(
     "family",
     [(Inventory, Currency, Weapon), (OwnInventory, OwnCurrency, OwnWeapon)],
-    ids=["one table", "own table"],
+    ids=["shared table", "own table"],
 )
 
 
 @everywhere
 @both_layouts
-async def test_a_query_over_the_base_gives_each_item_as_what_it_is(db: Db, family: Family) -> None:
+async def test_a_query_for_the_base_returns_each_item_as_its_own_class(db: Db, family: Family) -> None:
     base, currency, weapon = family
     await arrange(db, base(user="a"), currency(user="a", items={"usd": 5}), weapon(user="a", skill=3))
     rows = await db.query(base, user="a").all()
@@ -101,7 +101,7 @@ async def test_an_item_read_through_the_base_is_the_derived_one(db: Db, family: 
 @everywhere
 @both_layouts
 @pytest.mark.parametrize("consistent", [True, False])
-async def test_several_classes_are_read_together_each_as_itself(
+async def test_items_of_several_classes_are_read_together_each_as_its_own_class(
     db: Db, family: Family, consistent: bool
 ) -> None:
     base, currency, weapon = family
@@ -125,7 +125,7 @@ async def test_one_item_has_one_role_whichever_class_names_it(db: Db, family: Fa
 
 
 @everywhere
-async def test_an_item_of_another_class_is_not_given_as_what_it_is_not(db: Db) -> None:
+async def test_an_item_of_another_class_is_refused_by_get_and_left_out_by_queries(db: Db) -> None:
     await arrange(db, Currency(user="a", kind="weapon"))
     with pytest.raises(ModelMismatchError, match="is a Currency, not a Weapon"):
         await db.get(Weapon, "a")
@@ -136,7 +136,7 @@ async def test_an_item_of_another_class_is_not_given_as_what_it_is_not(db: Db) -
 
 
 @everywhere
-async def test_unrelated_models_share_a_table_and_are_told_apart_by_their_keys(db: Db) -> None:
+async def test_unrelated_models_share_a_table_and_are_distinguished_by_their_keys(db: Db) -> None:
     await arrange(db, OwnWeapon(user="a", skill=3), OwnStranger(user="a", n=5))
     found = await db.get_all([OwnStranger.key("a"), OwnWeapon.key("a")], consistent=False)
     assert [type(item) for item in found] == [OwnStranger, OwnWeapon]

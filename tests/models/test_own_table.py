@@ -1,7 +1,7 @@
-"""A model's own table: what the JavaScript library wrote is read, and what is written it can read.
+"""A model's own table: we read what the JavaScript library wrote, and it can read what we write.
 
-Keys are ``_id`` and ``_sk``, nothing is hidden in an item, and every write goes by a token, because a stamp would be
-hidden. See the unit tests of foreign keys for the encoding itself.
+Keys are ``_id`` and ``_sk``, items have no hidden attributes, and every write uses a token, because a stamp would be a
+hidden attribute. ``test_foreign_keys`` tests the encoding of keys.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ async def test_changes_leave_nothing_hidden_either(db: Db) -> None:
 
 
 @everywhere
-async def test_every_write_goes_by_a_token(db: Db) -> None:
+async def test_every_write_uses_a_token(db: Db) -> None:
     async with db.transaction() as tx:
         tx.create(Guest, email="a@x")
     await meanwhile(db, Guest.key("a@x"), visits=1)
@@ -130,11 +130,11 @@ async def test_a_string_with_a_nul_cannot_be_part_of_a_key(db: Db) -> None:
             make()
 
 
-# --- what behaves as in the one table -----------------------------------------------------------------------
+# --- what works as in the shared table ----------------------------------------------------------------------
 
 
 @everywhere
-async def test_items_are_locked_created_and_counted_as_everywhere(db: Db) -> None:
+async def test_items_are_locked_created_and_counted_as_in_the_shared_table(db: Db) -> None:
     await arrange(db, Guest(email="a@x", visits=1))
     with expect_failure(ModelAlreadyExistsError):
         async with db.transaction() as tx:
@@ -155,7 +155,7 @@ async def test_items_are_locked_created_and_counted_as_everywhere(db: Db) -> Non
 
 
 @everywhere
-async def test_models_of_both_layouts_go_in_one_transaction(db: Db) -> None:
+async def test_models_of_both_layouts_can_share_a_transaction(db: Db) -> None:
     class Here(Model):
         id: Key[str]
 
@@ -168,7 +168,7 @@ async def test_models_of_both_layouts_go_in_one_transaction(db: Db) -> None:
 
 @everywhere
 async def test_unknown_attributes_are_left_alone(db: Db) -> None:
-    await db.get(Guest, "so that the table is there")
+    await db.get(Guest, "creates the table")
     await put_raw(db, Guest, encode_item({"_id": "a@x", "visits": 1, "_c_visits": "1"}))
     await meanwhile(db, Guest.key("a@x"), note="x")
     stored = await db.raw(Guest.key("a@x"))
@@ -199,7 +199,7 @@ async def test_whole_numbers_beyond_the_safe_ones_are_refused(db: Db, number: in
 
 
 @everywhere
-async def test_the_largest_safe_numbers_are_stored_as_they_are(db: Db) -> None:
+async def test_the_largest_safe_numbers_are_stored_unchanged(db: Db) -> None:
     largest = 2**53 - 1
     await arrange(db, Guest(email="a@x", visits=largest, more={"least": -largest}))
     guest = await db.get_one(Guest, "a@x")
@@ -207,14 +207,14 @@ async def test_the_largest_safe_numbers_are_stored_as_they_are(db: Db) -> None:
 
 
 @everywhere
-async def test_a_number_that_is_stored_with_a_fraction_of_nothing_is_whole(db: Db) -> None:
-    await db.get(Guest, "so that the table is there")
+async def test_a_number_stored_with_a_zero_fraction_is_whole(db: Db) -> None:
+    await db.get(Guest, "creates the table")
     await put_raw(db, Guest, {"_id": {"S": "a@x"}, "visits": {"N": "5.0"}, "more": {"M": {}}})
     await meanwhile(db, Guest.key("a@x"), note="x")
     assert (await db.get_one(Guest, "a@x")).visits == 5
 
 
-# --- tables of old ------------------------------------------------------------------------------------------
+# --- old tables ---------------------------------------------------------------------------------------------
 
 
 @everywhere
@@ -237,7 +237,7 @@ async def test_a_number_is_text_in_a_table_that_was_made_when_keys_were_text(db:
 
 
 @everywhere
-async def test_a_row_of_old_and_a_get_are_one_instance(db: Db) -> None:
+async def test_a_row_of_an_old_table_and_a_get_are_one_instance(db: Db) -> None:
     table = db.table_of(Ticket)
     await db.send(CreateTable(TableSchema(table, KeyAttribute("_id"), KeyAttribute("_sk", "N"))))
     await arrange(db, Ticket(number=5, seat=1))
@@ -258,7 +258,7 @@ async def test_a_row_of_old_and_a_get_are_one_instance(db: Db) -> None:
     ],
     ids=repr,
 )
-async def test_a_table_that_cannot_hold_the_model_is_refused_with_the_one_that_can(
+async def test_a_table_that_cannot_hold_the_model_is_refused_with_the_definition_of_one_that_can(
     db: Db, keys: tuple[KeyAttribute, ...], problem: str
 ) -> None:
     await db.send(CreateTable(TableSchema(db.table_of(Guest), keys[0], keys[1] if keys[1:] else None)))
@@ -268,14 +268,14 @@ async def test_a_table_that_cannot_hold_the_model_is_refused_with_the_one_that_c
 
 
 @awaiting
-async def test_a_table_that_was_forgotten_is_told(db: Db) -> None:
+async def test_a_missing_table_is_reported(db: Db) -> None:
     async with AsyncDatabase("memory:", manage_table=False) as other:
         with pytest.raises(ConfigurationError, match="there is no table Guest"):
             await other.get(Guest, "a@x")
 
 
 @awaiting
-async def test_a_table_whose_maker_died_before_it_set_the_expiry_gets_it_from_the_next(db: Db) -> None:
+async def test_the_next_process_sets_the_expiry_of_a_table_whose_creator_died_first(db: Db) -> None:
     async with AsyncDatabase("memory:") as other:
         await other.send(CreateTable(TableSchema("Session", KeyAttribute("_id"))))
         assert await other.get(Session, "s") is None
@@ -283,8 +283,8 @@ async def test_a_table_whose_maker_died_before_it_set_the_expiry_gets_it_from_th
 
 
 @awaiting
-async def test_databases_of_one_process_know_nothing_of_each_other(db: Db) -> None:
-    """Where a model lives is for each database to say: its tables, their prefix, its store."""
+async def test_databases_in_one_process_are_independent(db: Db) -> None:
+    """Each database has its own tables, prefix and store for the same model."""
     async with AsyncDatabase("memory:", table_prefix="test-") as other:
         for each, visits in ((db, 1), (other, 2)):
             async with each.transaction() as tx:
@@ -294,11 +294,11 @@ async def test_databases_of_one_process_know_nothing_of_each_other(db: Db) -> No
     assert (await db.get_one(Guest, "a@x")).visits == 1
 
 
-# --- expiry, by its makers' rules ---------------------------------------------------------------------------
+# --- expiry, by the JavaScript library's rules --------------------------------------------------------------
 
 
 @everywhere
-async def test_the_field_itself_says_when_an_item_is_gone(db: Db) -> None:
+async def test_an_item_expires_at_the_time_in_its_own_field(db: Db) -> None:
     now = db.clock.epoch
     await arrange(db, Session(id="a", until=now + 100))
     assert await db.raw(Session.key("a")) == encode_item({"_id": "a", "until": now + 100, "n": 0})
@@ -311,7 +311,7 @@ async def test_the_field_itself_says_when_an_item_is_gone(db: Db) -> None:
 
 
 @everywhere
-async def test_zero_and_more_than_five_years_ago_are_never(db: Db) -> None:
+async def test_zero_and_times_more_than_five_years_ago_never_expire(db: Db) -> None:
     now = db.clock.epoch
     old = now - 5 * YEAR - 3 * DAY  # DynamoDB Local counts leap days, and would soon delete a younger one
     await arrange(db, Session(id="zero", until=0), Session(id="none"), Session(id="soon", until=now + 10))
@@ -331,7 +331,7 @@ async def test_zero_and_more_than_five_years_ago_are_never(db: Db) -> None:
 
 
 @everywhere
-async def test_a_new_item_takes_the_whole_place_of_an_expired_one(db: Db) -> None:
+async def test_a_new_item_completely_replaces_an_expired_one(db: Db) -> None:
     await arrange(db, Session(id="a", until=db.clock.epoch + 100, note="stale", n=5))
     db.clock.forward(200)
     async with db.transaction() as tx:
@@ -340,6 +340,6 @@ async def test_a_new_item_takes_the_whole_place_of_an_expired_one(db: Db) -> Non
 
 
 @everywhere
-async def test_a_table_that_we_make_lets_its_items_expire(db: Db) -> None:
+async def test_a_table_that_we_create_has_expiry(db: Db) -> None:
     await db.get(Session, "a")
     assert (await db.send(DescribeTtl(db.table_of(Session)))).attribute == "until"

@@ -1,4 +1,4 @@
-"""Items read outside a transaction: decoding a whole item at once gives what field by field gives, errors included."""
+"""Items read outside a transaction: decoding a whole item at once equals decoding field by field, errors included."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def read(item: Any, name: str) -> Any:
 
 @pytest.mark.parametrize("model", [Thing, Special, Elsewhere])
 @given(st.data())
-def test_an_item_decoded_at_once_is_one_decoded_field_by_field(
+def test_an_item_decoded_at_once_equals_one_decoded_field_by_field(
     model: type[Model], data: st.DataObject
 ) -> None:
     stored = data.draw(stored_items(model))
@@ -140,7 +140,7 @@ def test_an_item_decoded_at_once_is_one_decoded_field_by_field(
     assert [read(whole, name) for name in names] == [read(piecemeal, name) for name in names]
 
 
-def test_the_second_read_decodes_all_and_keeps_what_was_read() -> None:
+def test_the_second_read_decodes_every_field_and_keeps_the_values_already_read() -> None:
     stored = {known.stored: _FITTING[name] for name, known in Thing._fields.items()}
     item = build_instance(Thing, stored, FROZEN, None)
     tags = item.tags
@@ -160,7 +160,7 @@ def test_a_stored_value_that_does_not_fit_fails_when_it_is_read_and_no_sooner() 
         item.count  # noqa: B018
 
 
-def test_rows_of_a_query_are_decoded_by_the_first_read_and_a_bad_attribute_spoils_only_its_field() -> None:
+def test_the_first_read_decodes_a_row_of_a_query_and_a_bad_attribute_affects_only_its_field() -> None:
     with Database("memory:") as db:
         with db.transaction() as tx:
             for number in range(2):

@@ -139,7 +139,7 @@ times = some.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=zones)
 
 
 @for_all(times, some.sampled_from(TIMES))
-def test_a_valid_time_comes_back_equal_and_stays_so(moment: datetime, form: Any) -> None:
+def test_a_validated_time_comes_back_equal(moment: datetime, form: Any) -> None:
     codec = codec_as(datetime, form)
     kept = codec.validate(moment)
     coarse = {"epoch": 1_000_000, "epoch_ms": 1000, "iso_ms": 1000}
@@ -149,15 +149,13 @@ def test_a_valid_time_comes_back_equal_and_stays_so(moment: datetime, form: Any)
 
 
 @for_all(times, times)
-def test_times_of_pynamodb_sort_as_texts(one: datetime, other: datetime) -> None:
+def test_texts_of_pynamodb_times_sort_as_the_times(one: datetime, other: datetime) -> None:
     write = codec_as(datetime, "pynamodb").encode
     assert (write(one)["S"] < write(other)["S"]) == (one < other)
 
 
 @for_all(times, some.timedeltas(timedelta(0), timedelta(milliseconds=3)))
-def test_times_of_javascript_sort_as_texts_also_beside_times_between_them(
-    one: datetime, step: timedelta
-) -> None:
+def test_texts_of_javascript_times_sort_correctly_against_finer_times(one: datetime, step: timedelta) -> None:
     codec = codec_as(datetime, "iso_ms")
     stored, other = codec.validate(one), one + step
     text, compared = codec.encode(stored)["S"], codec.encode(codec.comparable(other))["S"]
@@ -180,7 +178,7 @@ def test_bytes_in_base64_are_those_of_pynamodb(content: bytes) -> None:
     codec = codec_as(bytes, "base64")
     assert codec.encode(codec.validate(content)) == encode(b64encode(content))
     assert codec.decode(encode(b64encode(content))) == codec.quick(encode(b64encode(content))) == content
-    assert codec.decode(encode(b"\xff" + content)) == b"\xff" + content  # not base64, so as it is
+    assert codec.decode(encode(b"\xff" + content)) == b"\xff" + content  # not base64, so unchanged
 
 
 leaves = some.none() | some.booleans() | some.integers() | some.floats(allow_nan=False, allow_infinity=False)
@@ -204,7 +202,7 @@ def test_any_json_is_written_as_pynamodb_writes_it(value: Any) -> None:
     assert codec.decode({"S": json.dumps(value, separators=(",", ":"))}) == value
 
 
-def test_what_would_come_back_as_another_value_is_refused() -> None:
+def test_a_value_that_would_read_back_differently_is_refused() -> None:
     with pytest.raises(InvalidFieldError, match="without a zone"):
         Visit(user="a", at=datetime(2026, 1, 1))
     with pytest.raises(InvalidFieldError, match="without a zone"):
@@ -220,7 +218,7 @@ def test_what_would_come_back_as_another_value_is_refused() -> None:
 
 
 @everywhere
-async def test_without_reading_a_value_is_set_as_a_whole(db: Db) -> None:
+async def test_an_update_without_a_read_can_only_set_the_whole_value(db: Db) -> None:
     await arrange(db, Visit(user="ada", at=NOON, extra={"n": [1]}))
     async with db.transaction() as tx:
         tx.update(Visit.key(user="ada", at=NOON), col(Visit.extra).set({"n": 2}), col(Visit.told).set(NOON))
@@ -281,7 +279,7 @@ async def test_a_template_pads_seconds_and_sorts_times_of_pynamodb(db: Db) -> No
 
 
 @in_memory
-async def test_what_the_stored_text_cannot_answer_is_refused(db: Db) -> None:
+async def test_a_condition_that_the_stored_text_cannot_answer_is_refused(db: Db) -> None:
     async def find(where: Any) -> None:
         assert [visit async for visit in db.query(Visit, user="a", where=where)] == []
 

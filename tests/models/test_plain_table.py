@@ -64,7 +64,9 @@ async def test_an_item_has_its_fields_and_nothing_hidden(db: Db) -> None:
 
 
 @everywhere
-async def test_items_of_other_programs_are_read_changed_and_deleted_and_keep_what_is_unknown(db: Db) -> None:
+async def test_items_of_other_programs_are_read_changed_and_deleted_and_keep_unknown_attributes(
+    db: Db,
+) -> None:
     await db.get(Product, 1)
     await put_raw(db, Product, encode_item({"SKU": 1, "price": 2, "owner": "another program"}))
     async with db.transaction() as tx:
@@ -78,7 +80,7 @@ async def test_items_of_other_programs_are_read_changed_and_deleted_and_keep_wha
 
 
 @everywhere
-async def test_a_key_that_another_program_spelt_otherwise_is_kept_as_it_is(db: Db) -> None:
+async def test_a_key_that_another_program_spelt_differently_is_kept(db: Db) -> None:
     await arrange(db, Reading(sensor=b"a", at=NOON, value=1))
     spelt = encode_item({"sensor": b"a", "_at": "2026-01-02T12:00:00Z", "value": 1})
     await put_raw(db, Reading, spelt)
@@ -130,7 +132,7 @@ async def test_an_empty_set_is_stored_as_absence(db: Db) -> None:
 
 
 @everywhere
-async def test_what_was_read_is_locked(db: Db) -> None:
+async def test_values_that_were_read_are_locked(db: Db) -> None:
     await arrange(db, Product(sku=1, price=1))
     with expect_contention() as caught:
         async with db.transaction() as tx:
@@ -141,7 +143,7 @@ async def test_what_was_read_is_locked(db: Db) -> None:
 
 
 @everywhere
-async def test_an_item_that_is_there_is_not_created_again(db: Db) -> None:
+async def test_an_existing_item_is_not_created_again(db: Db) -> None:
     await arrange(db, Product(sku=1))
     with pytest.raises(ModelAlreadyExistsError):
         async with db.transaction() as tx:
@@ -150,7 +152,7 @@ async def test_an_item_that_is_there_is_not_created_again(db: Db) -> None:
 
 
 @everywhere
-async def test_every_write_goes_with_a_token_because_a_stamp_would_be_hidden_in_the_item(db: Db) -> None:
+async def test_every_write_uses_a_token_because_a_stamp_would_be_a_hidden_attribute(db: Db) -> None:
     await arrange(db, Product(sku=1))
     async with db.transaction() as tx:
         (await tx.get_one(Product, 1)).price = 4
@@ -190,7 +192,7 @@ async def test_sort_keys_of_every_type_have_ranges(db: Db) -> None:
 
 
 @everywhere
-async def test_an_index_is_the_tables_own(db: Db) -> None:
+async def test_a_query_uses_the_tables_own_index(db: Db) -> None:
     await arrange(db, *(Product(sku=n, kind="tea", price=n) for n in range(4)), Product(sku=9))
 
     async def find(sort: Any = None) -> list[int]:
@@ -332,7 +334,7 @@ async def test_a_plan_finds_a_key_of_another_type(db: Db) -> None:
 
 
 @awaiting
-async def test_a_model_without_a_layout_is_told_the_keyword(db: Db) -> None:
+async def test_the_hint_for_a_model_without_a_layout_has_the_keyword(db: Db) -> None:
     class Shop(Model, table="shops"):
         name: Key[str]
 

@@ -1,4 +1,4 @@
-"""Whatever a field takes comes back from a database as it was; reading it and writing it back changes nothing."""
+"""A value that a field accepts comes back unchanged from a database; reading and writing it changes nothing."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
 
 
 def same(one: Any, two: Any) -> bool:
-    """Equal in type and content; numbers when they are equal, datetimes when they are the same moment."""
+    """Whether two values have the same type and content. Numbers need only be equal, datetimes the same moment."""
     numbers = (int, float, Decimal)
     if type(one) in numbers and type(two) in numbers:
         return bool(one == two)
@@ -171,7 +171,7 @@ def test_every_field_has_its_values() -> None:
 @pytest.mark.parametrize("name", VALUES)
 @given(data=st.data())
 @settings(max_examples=max(8, settings().max_examples // 4))
-def test_a_value_comes_back_as_it_was_or_is_refused(name: str, data: st.DataObject, db: Database) -> None:
+def test_a_value_comes_back_unchanged_or_is_refused(name: str, data: st.DataObject, db: Database) -> None:
     given = data.draw(VALUES[name])
     try:
         kept = getattr(Thing(k=1, **{name: given}), name)
@@ -207,7 +207,7 @@ def test_a_default_and_a_value_are_stored_alike(value: Any) -> None:
         assert (found.tags, found.box) == (["x"], Box(1))
 
 
-def test_a_change_inside_of_every_kind_of_container_is_written(db: Database) -> None:
+def test_a_change_inside_every_kind_of_container_is_written(db: Database) -> None:
     db.run(
         lambda tx: tx.create_or_put(
             Thing,

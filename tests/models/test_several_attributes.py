@@ -72,7 +72,7 @@ class Event(
 ROWS = [(number, bracket) for number in (1, 2, 10) for bracket in ("lower", "upper")]
 
 
-async def play(db: Db, *more: Match) -> None:
+async def create_matches(db: Db, *more: Match) -> None:
     matches = [Match(id=f"{n}{bracket}", cup="w", round=n, bracket=bracket) for n, bracket in reversed(ROWS)]
     others = [
         Match(id="region", cup="w", region=2, round=1),
@@ -89,7 +89,7 @@ async def rows(db: Any, **options: Any) -> list[tuple[int, str]]:
 
 @where_it_can_run
 async def test_items_are_found_by_all_fields_of_the_key_in_the_order_of_the_sort_key(db: Db) -> None:
-    await play(db)
+    await create_matches(db)
     assert await rows(db) == ROWS
     assert await rows(db, reverse=True, limit=2) == [(10, "upper"), (10, "lower")]
     number, bracket = col(Match.round), col(Match.bracket)
@@ -105,8 +105,8 @@ async def test_items_are_found_by_all_fields_of_the_key_in_the_order_of_the_sort
 
 
 @where_it_can_run
-async def test_only_fields_are_stored_and_items_of_other_programs_are_in_the_index(db: Db) -> None:
-    await play(db)
+async def test_only_fields_are_stored_and_changing_one_moves_the_item_in_the_index(db: Db) -> None:
+    await create_matches(db)
     stored = await db.raw(Match.key("2upper")) or {}
     assert stored.keys() == {"id", "tournamentId", "region", "round", "bracket", "at"}
     async with db.transaction() as tx:
@@ -150,7 +150,7 @@ def test_pages_continue_and_their_tokens_belong_to_one_query() -> None:
 
 @where_it_can_run
 async def test_rows_are_locked_and_read_from_the_table_when_the_transaction_runs_again(db: Db) -> None:
-    await play(db)
+    await create_matches(db)
     with expect_contention():
         async with db.transaction() as tx:
             for match in [m async for m in tx.query(Match, index="by_round", cup="w", region=1)]:
@@ -160,7 +160,7 @@ async def test_rows_are_locked_and_read_from_the_table_when_the_transaction_runs
 
 
 @where_it_can_run
-async def test_a_part_of_each_item_and_the_fields_of_the_keys_are_held(db: Db) -> None:
+async def test_an_index_holds_the_included_fields_and_those_of_the_keys(db: Db) -> None:
     await arrange(db, Match(id="a", cup="w", round=3, player="ada"), Match(id="b", cup="w", player="ada"))
     match = await db.query(Match, index="by_player", player="ada").one()
     assert (match.id, match.cup, match.round) == ("a", "w", 3)
@@ -169,7 +169,7 @@ async def test_a_part_of_each_item_and_the_fields_of_the_keys_are_held(db: Db) -
 
 
 @where_it_can_run
-async def test_a_table_of_a_template_has_them_too(db: Db) -> None:
+async def test_a_table_with_a_template_has_such_indexes_too(db: Db) -> None:
     await arrange(
         db,
         *(Event(id=f"{size}", city="a#b", street="c", size=size) for size in (10, 9)),
@@ -285,7 +285,9 @@ CELLS = [
     operator=some.sampled_from(["==", "<", "<=", ">", ">=", "between", "begins"]),
     other=some.sampled_from(CELLS),
 )
-def test_a_range_is_what_a_list_in_python_has(fixed: int, place: Any, operator: str, other: Any) -> None:
+def test_a_range_finds_what_a_filter_in_python_finds(
+    fixed: int, place: Any, operator: str, other: Any
+) -> None:
     names = ["x", "y", "z"]
     name = names[fixed]
     low, high = getattr(place, name), getattr(other, name)

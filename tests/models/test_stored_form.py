@@ -1,4 +1,4 @@
-"""The stored form of every kind of value, to the letter, and what an attribute says without a type."""
+"""The exact stored form of every kind of value, and how an attribute is read without a type."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_value_has_exactly_this_form(value: Any, form: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize(("value", "form"), FORMS, ids=[str(form)[:40] for _, form in FORMS])
-def test_a_form_is_what_a_store_keeps_to_the_letter(value: Any, form: dict[str, Any]) -> None:
+def test_a_store_keeps_a_form_exactly(value: Any, form: dict[str, Any]) -> None:
     assert canonical_item({"value": form})[0] == {"value": form}
 
 
@@ -141,7 +141,7 @@ REFUSED: list[tuple[Any, str, str]] = [
 @pytest.mark.parametrize(
     ("value", "place", "problem"), REFUSED, ids=[f"{type(row[0]).__name__} {row[2]}"[:60] for row in REFUSED]
 )
-def test_what_has_no_form_is_refused_with_its_place(value: Any, place: str, problem: str) -> None:
+def test_a_value_without_a_form_is_refused_with_its_place(value: Any, place: str, problem: str) -> None:
     with pytest.raises(InvalidValueError) as refusal:
         encode_value(value)
     assert problem in refusal.value.problem
@@ -171,7 +171,7 @@ def test_a_length_of_time_is_exact_whatever_the_decimal_context(length: timedelt
 
 
 class Repeating(tzinfo):
-    """Clocks that are set back: the second time round, an hour is an hour later."""
+    """A time zone whose clocks are set back, so that every hour occurs twice."""
 
     def utcoffset(self, moment: datetime | None) -> timedelta:
         return timedelta(hours=1 if moment is not None and moment.fold else 2)
@@ -183,7 +183,7 @@ class Repeating(tzinfo):
         return timedelta(0)
 
 
-def test_a_repeated_hour_is_stored_as_the_moment_it_is() -> None:
+def test_a_repeated_hour_is_stored_as_its_moment() -> None:
     first, second = (datetime(2026, 10, 25, 2, 30, tzinfo=Repeating(), fold=fold) for fold in (0, 1))
     assert encode_value(first) == {"S": "2026-10-25T00:30:00.000000Z"}
     assert encode_value(second) == {"S": "2026-10-25T01:30:00.000000Z"}
@@ -239,7 +239,7 @@ def test_no_digit_of_a_number_is_lost(number: Decimal) -> None:
     assert number_text(found) == number_text(number)
 
 
-def test_all_ten_types_have_a_plain_reading() -> None:
+def test_all_ten_types_can_be_read_without_a_python_type() -> None:
     attribute = {
         "M": {
             "s": {"S": "a"},
@@ -267,12 +267,12 @@ def test_all_ten_types_have_a_plain_reading() -> None:
 
 
 @pytest.mark.parametrize("attribute", [{}, {"X": 1}, {"S": "a", "N": "1"}, {"L": [{"Q": 1}]}, {"N": "five"}])
-def test_what_is_no_attribute_is_refused(attribute: dict[str, Any]) -> None:
+def test_a_value_that_is_not_an_attribute_is_refused(attribute: dict[str, Any]) -> None:
     with pytest.raises(InvalidValueError, match="not in DynamoDB's JSON form"):
         plain(attribute)
 
 
-# --- what came back -------------------------------------------------------------------------------------
+# --- differences ----------------------------------------------------------------------------------------
 
 
 class Line(BaseModel):
@@ -335,7 +335,7 @@ SAME: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("old", "new"), SAME)
-def test_what_says_the_same_is_no_difference(old: Any, new: Any) -> None:
+def test_equivalent_values_have_no_difference(old: Any, new: Any) -> None:
     assert difference(old, new) is None
 
 

@@ -1,4 +1,4 @@
-"""Records of streams as changes of models: in the form Lambda has them, and in the form GetRecords has them."""
+"""Records of streams as changes of models, in the form that Lambda receives and in the form that GetRecords returns."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class OwnKeeper(Model, table="Keepers"):
 
 
 def store(item: Model) -> dict[str, Any]:
-    """An item as it is stored."""
+    """Store an item and return its stored form."""
     with Database("memory:") as db:
         with db.transaction() as tx:
             tx.create(item)
@@ -98,10 +98,10 @@ def record(
     view: str = "NEW_AND_OLD_IMAGES",
     **more: Any,
 ) -> dict[str, Any]:
-    """A record as Lambda gets it."""
+    """A record in the form that Lambda receives."""
     item = old if new is None else new
     assert item is not None
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         "ApproximateCreationDateTime": NOON.timestamp(),
         "Keys": keys_of(item),
         "SequenceNumber": "4421584500000000017450439091",
@@ -109,16 +109,16 @@ def record(
         "StreamViewType": view,
     }
     if new is not None and view in ("NEW_IMAGE", "NEW_AND_OLD_IMAGES"):
-        told["NewImage"] = dict(new)
+        data["NewImage"] = dict(new)
     if old is not None and view in ("OLD_IMAGE", "NEW_AND_OLD_IMAGES"):
-        told["OldImage"] = dict(old)
+        data["OldImage"] = dict(old)
     made = {
         "eventID": "c4ca4238a0b923820dcc509a6f75849b",
         "eventName": event,
         "eventVersion": "1.1",
         "eventSource": "aws:dynamodb",
         "awsRegion": "eu-central-1",
-        "dynamodb": told,
+        "dynamodb": data,
         **({} if table is None else {"eventSourceARN": ARN.format(table)}),
         **more,
     }
@@ -126,8 +126,8 @@ def record(
     return made
 
 
-def as_answered(lambdas: Mapping[str, Any]) -> dict[str, Any]:
-    """The same record as boto3 gives it: bytes as bytes, a datetime, and no word of the table."""
+def as_returned(lambdas: Mapping[str, Any]) -> dict[str, Any]:
+    """The same record as boto3 returns it: with bytes and a datetime, and without the name of the table."""
 
     def shape(value: Any) -> Any:
         if isinstance(value, Mapping) and len(value) == 1:
@@ -140,17 +140,17 @@ def as_answered(lambdas: Mapping[str, Any]) -> dict[str, Any]:
             return {name: shape(each) for name, each in value.items()}
         return [shape(each) for each in value] if isinstance(value, list) else value
 
-    told = lambdas["dynamodb"]
-    images = {name: shape(told[name]) for name in ("Keys", "OldImage", "NewImage") if name in told}
-    moment = datetime.fromtimestamp(told["ApproximateCreationDateTime"], timezone(timedelta(hours=1)))
+    data = lambdas["dynamodb"]
+    images = {name: shape(data[name]) for name in ("Keys", "OldImage", "NewImage") if name in data}
+    moment = datetime.fromtimestamp(data["ApproximateCreationDateTime"], timezone(timedelta(hours=1)))
     rest = {name: value for name, value in lambdas.items() if name not in ("eventSourceARN", "userIdentity")}
     identity = lambdas.get("userIdentity")
     if identity is not None:
         rest["userIdentity"] = {"PrincipalId": identity["principalId"], "Type": identity["type"]}
-    return {**rest, "dynamodb": {**told, **images, "ApproximateCreationDateTime": moment}}
+    return {**rest, "dynamodb": {**data, **images, "ApproximateCreationDateTime": moment}}
 
 
-both_forms = pytest.mark.parametrize("form", [lambda made: made, as_answered], ids=["Lambda", "GetRecords"])
+both_forms = pytest.mark.parametrize("form", [lambda made: made, as_returned], ids=["Lambda", "GetRecords"])
 
 
 def only(changes: list[StreamChange[Any]]) -> StreamChange[Any]:
@@ -158,7 +158,7 @@ def only(changes: list[StreamChange[Any]]) -> StreamChange[Any]:
     return change
 
 
-# --- the one table ----------------------------------------------------------------------------------------
+# --- the shared table -------------------------------------------------------------------------------------
 
 
 @both_forms
@@ -184,7 +184,7 @@ def test_a_record_becomes_a_change_of_its_model(form: Any) -> None:
     assert made.event_id == "c4ca4238a0b923820dcc509a6f75849b"
 
 
-def test_changes_can_also_be_had_from_the_records_and_one_by_one() -> None:
+def test_changes_can_be_read_from_an_event_a_list_of_records_or_one_record() -> None:
     inserts = [record("INSERT", None, store(Animal(zoo="bern", number=number))) for number in range(3)]
     assert [change.key.components["number"] for change in stream_changes(inserts, Animal)] == [0, 1, 2]
     assert stream_changes(iter(inserts), Animal) == stream_changes({"Records": inserts}, Animal)
@@ -192,7 +192,7 @@ def test_changes_can_also_be_had_from_the_records_and_one_by_one() -> None:
     assert stream_changes([], Animal) == []
 
 
-def test_what_is_of_no_model_that_was_asked_for_is_left_out() -> None:
+def test_items_of_other_models_are_left_out() -> None:
     guard = {"pk": {"S": "holdall#Unique#Animal#tag#x"}, "sk": {"S": "#"}, "_type": {"S": "holdall.Unique"}}
     foreign = {"pk": {"S": "Animal#bern"}, "sk": {"S": "x"}, "anything": {"NULL": True}}
     other = store(Keeper(id=UUID(int=5)))
@@ -201,7 +201,7 @@ def test_what_is_of_no_model_that_was_asked_for_is_left_out() -> None:
     assert [change.model for change in stream_changes(records, Animal, Keeper)] == [Keeper]
 
 
-def test_each_item_is_of_the_class_that_it_names() -> None:
+def test_each_item_is_of_the_class_that_its_type_names() -> None:
     records = [
         record("INSERT", None, store(model(zoo="bern", number=number)))
         for number, model in enumerate((Animal, Bird))
@@ -219,7 +219,7 @@ def test_an_item_can_become_one_of_another_class() -> None:
     assert (type(change.old), type(change.new), change.model) == (Animal, Bird, Bird)
 
 
-def test_an_abstract_model_stands_for_those_derived_from_it() -> None:
+def test_an_abstract_model_stands_for_the_models_derived_from_it() -> None:
     class Dated(Model, abstract=True):
         year: int = 2026
 
@@ -246,7 +246,7 @@ def test_items_of_a_change_cannot_be_changed(form: Any) -> None:
         change.kind = "insert"  # type: ignore[misc]
 
 
-def test_a_field_that_does_not_fit_any_more_fails_when_it_is_read() -> None:
+def test_a_field_that_no_longer_fits_fails_when_it_is_read() -> None:
     broken = {**store(Animal(zoo="bern", number=7)), "name": {"N": "5"}}
     change = stream_change(record("INSERT", None, broken), Animal)
     assert change is not None
@@ -287,7 +287,7 @@ EXPIRER = {"principalId": "dynamodb.amazonaws.com", "type": "Service"}
     ],
     ids=str,
 )
-def test_a_removal_by_the_store_itself_is_told_from_others(
+def test_only_a_removal_by_dynamodb_itself_is_an_expiry(
     form: Any, event: str, identity: Any, expired: bool
 ) -> None:
     more = {} if identity is None else {"userIdentity": identity}
@@ -297,7 +297,7 @@ def test_a_removal_by_the_store_itself_is_told_from_others(
     assert change.expired is expired
 
 
-# --- tables of their own ----------------------------------------------------------------------------------
+# --- own tables -------------------------------------------------------------------------------------------
 
 
 @both_forms
@@ -320,7 +320,7 @@ def test_a_prefix_of_tables_is_part_of_their_names() -> None:
     assert change.key == OwnKeeper.key(5)
 
 
-def test_the_class_is_told_by_the_default_of_its_sort_key() -> None:
+def test_the_default_of_the_sort_key_identifies_the_class() -> None:
     records = [
         record("INSERT", None, store(model(zoo="bern")), table="Animals")
         for model in (OwnAnimal, OwnBird, OwnFish, Ticket)
@@ -332,12 +332,12 @@ def test_the_class_is_told_by_the_default_of_its_sort_key() -> None:
     assert [change.model for change in stream_changes([*records, bear], OwnBird)] == [OwnBird]
 
 
-def test_a_key_that_is_no_key_of_the_model_is_somebody_elses() -> None:
+def test_an_item_whose_key_does_not_fit_the_model_is_left_out() -> None:
     odd = {"_id": {"S": "not a number"}}
     assert stream_change(record("INSERT", None, odd, table="Keepers"), OwnKeeper) is None
 
 
-def test_models_of_both_layouts_are_told_apart() -> None:
+def test_models_of_both_layouts_are_distinguished() -> None:
     records = [
         record("INSERT", None, store(Animal(zoo="bern", number=1))),
         record("INSERT", None, store(OwnAnimal(zoo="bern")), table="Animals"),
@@ -347,22 +347,22 @@ def test_models_of_both_layouts_are_told_apart() -> None:
     assert [change.model for change in stream_changes(records, *models)] == [Animal, OwnAnimal, OwnKeeper]
 
 
-def test_where_a_record_does_not_say_its_table_the_key_may() -> None:
-    keeper = as_answered(record("INSERT", None, store(OwnKeeper(id=1))))
-    animal = as_answered(record("INSERT", None, store(OwnAnimal(zoo="bern"))))
+def test_the_key_can_identify_the_model_if_a_record_does_not_name_its_table() -> None:
+    keeper = as_returned(record("INSERT", None, store(OwnKeeper(id=1))))
+    animal = as_returned(record("INSERT", None, store(OwnAnimal(zoo="bern"))))
     assert [change.model for change in stream_changes([keeper, animal], OwnKeeper, OwnAnimal)] == [
         OwnKeeper,
         OwnAnimal,
     ]
-    other = as_answered(record("INSERT", None, store(Animal(zoo="bern", number=1))))
+    other = as_returned(record("INSERT", None, store(Animal(zoo="bern", number=1))))
     assert only(stream_changes([other], Animal, OwnAnimal)).model is Animal
 
 
-def test_a_table_that_cannot_be_told_has_to_be_named() -> None:
+def test_the_caller_must_name_the_table_if_a_record_fits_several_models() -> None:
     class Visitor(Model, table="Visitors"):
         id: Key[int]
 
-    made = as_answered(record("INSERT", None, store(OwnKeeper(id=1))))
+    made = as_returned(record("INSERT", None, store(OwnKeeper(id=1))))
     with pytest.raises(InvalidOptionsError, match="it fits several"):
         stream_change(made, OwnKeeper, Visitor)
     assert only(stream_changes([made], OwnKeeper, Visitor, table="Visitors")).model is Visitor
@@ -419,7 +419,7 @@ def test_a_collection_is_known_by_its_sort_key() -> None:
     assert change.key == Tag.key(zoo="bern", text="a#b")
 
 
-def test_by_its_key_alone_an_item_is_of_the_model_that_keys_begin_with() -> None:
+def test_an_item_known_only_by_its_key_is_of_the_model_that_the_key_names() -> None:
     made = record("REMOVE", store(Bird(zoo="bern", number=7)), view="KEYS_ONLY")
     for asked in (Animal, Bird):
         change = stream_change(made, asked)
@@ -443,16 +443,16 @@ def test_by_its_key_alone_an_item_is_of_the_model_that_keys_begin_with() -> None
     ],
     ids=str,
 )
-def test_keys_of_nobody_are_left_out(keys: dict[str, str]) -> None:
+def test_keys_that_fit_no_model_are_left_out(keys: dict[str, str]) -> None:
     assert stream_change(record("REMOVE", encode_item(keys), view="KEYS_ONLY"), Animal) is None
 
 
-def test_numbers_as_keys_are_somebody_elses() -> None:
+def test_items_with_numeric_keys_are_left_out() -> None:
     keys = {"pk": {"S": "Animal#bern"}, "sk": {"N": "7"}}
     assert stream_change(record("REMOVE", keys, view="KEYS_ONLY"), Animal) is None
 
 
-def test_a_partition_key_can_be_called_something_else() -> None:
+def test_the_partition_key_can_have_another_name() -> None:
     class Pair(Model):
         left: Key[str]
         right: SortKey[str]
@@ -472,17 +472,17 @@ def test_a_partition_key_can_be_called_something_else() -> None:
     assert only(stream_changes([made], Pair, partition_key="hash")).key == tricky.key
 
 
-# --- what is no record ------------------------------------------------------------------------------------
+# --- invalid records --------------------------------------------------------------------------------------
 
 SOUND = record("INSERT", None, store(Animal(zoo="secret", number=1)))
 
 
-def spoilt(**changes: Any) -> dict[str, Any]:
+def spoil(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in {**SOUND, **changes}.items() if value is not None}
 
 
-def tell(**changes: Any) -> dict[str, Any]:
-    return spoilt(dynamodb={**SOUND["dynamodb"], **changes})
+def spoil_data(**changes: Any) -> dict[str, Any]:
+    return spoil(dynamodb={**SOUND["dynamodb"], **changes})
 
 
 @pytest.mark.parametrize(
@@ -491,31 +491,34 @@ def tell(**changes: Any) -> dict[str, Any]:
         ("secret", "a record must be a mapping, not str"),
         (None, "a record must be a mapping, not NoneType"),
         ({}, "its eventName is None"),
-        (spoilt(eventName="UPSERT"), "its eventName is 'UPSERT'"),
-        (spoilt(eventName=["INSERT"]), "its eventName"),
-        (spoilt(eventSource="aws:sqs"), "its eventSource is 'aws:sqs'"),
-        (spoilt(dynamodb=None), "a record has no 'dynamodb'"),
-        (spoilt(dynamodb="secret"), "a record has no 'dynamodb'"),
+        (spoil(eventName="UPSERT"), "its eventName is 'UPSERT'"),
+        (spoil(eventName=["INSERT"]), "its eventName"),
+        (spoil(eventSource="aws:sqs"), "its eventSource is 'aws:sqs'"),
+        (spoil(dynamodb=None), "a record has no 'dynamodb'"),
+        (spoil(dynamodb="secret"), "a record has no 'dynamodb'"),
         (
-            spoilt(eventSourceARN="arn:aws:sqs:eu-central-1:1:queue"),
+            spoil(eventSourceARN="arn:aws:sqs:eu-central-1:1:queue"),
             "its eventSourceARN is not the ARN of a table's stream",
         ),
-        (spoilt(eventSourceARN=5), "its eventSourceARN is not the ARN of a table's stream"),
-        (tell(Keys=None), "a record has no Keys"),
-        (tell(Keys={}), "its Keys are not attributes"),
-        (tell(NewImage="secret"), "its NewImage are not attributes"),
-        (tell(NewImage={"zoo": "secret"}), "its NewImage are not in DynamoDB's JSON form"),
-        (tell(NewImage={"zoo": {"S": "secret", "N": "1"}}), "its NewImage are not in DynamoDB's JSON form"),
-        (tell(NewImage={"zoo": {"L": ["secret"]}}), "its NewImage are not in DynamoDB's JSON form"),
-        (tell(NewImage={"zoo": {"L": 5}}), "its NewImage are not in DynamoDB's JSON form"),
-        (tell(NewImage={"zoo": {"M": "secret"}}), "its NewImage are not in DynamoDB's JSON form"),
-        (tell(NewImage={"zoo": {"B": 5}}), "its NewImage are not in DynamoDB's JSON form"),
-        (tell(NewImage={"zoo": {"Z": "secret"}}), "its NewImage are not in DynamoDB's JSON form"),
-        (tell(NewImage={"zoo": {"S": 5}}), "its NewImage are not in DynamoDB's JSON form"),
+        (spoil(eventSourceARN=5), "its eventSourceARN is not the ARN of a table's stream"),
+        (spoil_data(Keys=None), "a record has no Keys"),
+        (spoil_data(Keys={}), "its Keys are not attributes"),
+        (spoil_data(NewImage="secret"), "its NewImage are not attributes"),
+        (spoil_data(NewImage={"zoo": "secret"}), "its NewImage are not in DynamoDB's JSON form"),
+        (
+            spoil_data(NewImage={"zoo": {"S": "secret", "N": "1"}}),
+            "its NewImage are not in DynamoDB's JSON form",
+        ),
+        (spoil_data(NewImage={"zoo": {"L": ["secret"]}}), "its NewImage are not in DynamoDB's JSON form"),
+        (spoil_data(NewImage={"zoo": {"L": 5}}), "its NewImage are not in DynamoDB's JSON form"),
+        (spoil_data(NewImage={"zoo": {"M": "secret"}}), "its NewImage are not in DynamoDB's JSON form"),
+        (spoil_data(NewImage={"zoo": {"B": 5}}), "its NewImage are not in DynamoDB's JSON form"),
+        (spoil_data(NewImage={"zoo": {"Z": "secret"}}), "its NewImage are not in DynamoDB's JSON form"),
+        (spoil_data(NewImage={"zoo": {"S": 5}}), "its NewImage are not in DynamoDB's JSON form"),
     ],
     ids=range(21),
 )
-def test_what_is_no_record_is_refused_without_a_word_of_what_is_in_it(made: Any, problem: str) -> None:
+def test_an_invalid_record_is_refused_without_quoting_its_values(made: Any, problem: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         stream_change(made, Animal)
     assert "this is not from a DynamoDB stream" in str(caught.value)
@@ -526,19 +529,19 @@ def test_what_is_no_record_is_refused_without_a_word_of_what_is_in_it(made: Any,
 @pytest.mark.parametrize(
     "event", [SOUND, {}, {"Records": 5}, {"Records": {}}, {"Records": "secret"}, 5, "x"], ids=range(7)
 )
-def test_what_holds_no_records_is_refused(event: Any) -> None:
+def test_an_event_without_a_list_of_records_is_refused(event: Any) -> None:
     with pytest.raises(InvalidRequestError, match="this is not from a DynamoDB stream"):
         stream_changes(event, Animal)
 
 
-def test_a_record_may_lack_what_only_matters_to_others() -> None:
+def test_optional_parts_of_a_record_can_be_missing() -> None:
     bare = {"eventName": "INSERT", "dynamodb": {"Keys": SOUND["dynamodb"]["Keys"]}}
     change = stream_change(bare, Animal)
     assert change is not None
     assert (change.sequence_number, change.at, change.event_id) == (None, None, None)
 
 
-def test_the_models_have_to_be_named() -> None:
+def test_the_caller_must_name_the_models() -> None:
     with pytest.raises(InvalidOptionsError, match="no models were passed"):
         stream_changes([])
     for what in ("Animal", Model, Animal.key(zoo="a", number=1)):
@@ -564,10 +567,10 @@ values = st.recursive(
     marks=st.sets(st.binary(min_size=1, max_size=4), max_size=3),
     diet=st.dictionaries(names, values, max_size=3),
 )
-def test_what_was_written_comes_out_of_the_stream(**given_values: Any) -> None:
+def test_an_item_comes_out_of_the_stream_as_it_was_written(**given_values: Any) -> None:
     animal = Animal(**given_values)
     item = store(animal)
-    for form in (record("INSERT", None, item), as_answered(record("INSERT", None, item))):
+    for form in (record("INSERT", None, item), as_returned(record("INSERT", None, item))):
         change = stream_change(form, Animal)
         assert change is not None
         assert change.new is not None
@@ -643,7 +646,7 @@ def test_a_stored_key_is_read_back_to_its_components(data: st.DataObject) -> Non
     partition=st.text(alphabet="T#%2aé\x00", max_size=9),
     sort=st.text(alphabet="p50\x00\x01\x02x", max_size=9),
 )
-def test_what_is_not_exactly_a_key_is_none(partition: str, sort: str) -> None:
+def test_a_text_that_is_not_exactly_a_key_is_not_decoded(partition: str, sort: str) -> None:
     class T(Model):
         id: Key[str]
         n: SortKey[int]

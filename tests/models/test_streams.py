@@ -1,4 +1,4 @@
-"""What real streams say of what transactions did, in each of the four views that a stream can have."""
+"""What the streams of real servers report about transactions, in each of the four views of a stream."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OwnKite(Model, table="Kites"):
 
 
 class Server:
-    """A server's own clients, and a unique prefix for tables."""
+    """Clients of a server, and a unique prefix for tables."""
 
     def __init__(self, name: str) -> None:
         self.url = start_server(name)
@@ -61,7 +61,7 @@ class Server:
         )
 
     def answers(self, table: str) -> Iterator[dict[str, Any]]:
-        """What GetRecords answers for each shard of a table's stream."""
+        """The reply of GetRecords for each shard of a table's stream."""
         arn = self.tables.describe_table(TableName=table)["Table"]["LatestStreamArn"]
         for shard in self.streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]:
             where = self.streams.get_shard_iterator(
@@ -74,7 +74,7 @@ class Server:
         self.streams.close()
 
 
-@pytest.fixture(params=[name for name in NAMES if name != GIVEN])  # tables are left behind
+@pytest.fixture(params=[name for name in NAMES if name != GIVEN])  # these tests leave tables behind
 def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     for name, setting in ENVIRONMENT.items():
         monkeypatch.setenv(name, setting)
@@ -86,8 +86,8 @@ def server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 views = pytest.mark.parametrize("view", ["KEYS_ONLY", "NEW_IMAGE", "OLD_IMAGE", "NEW_AND_OLD_IMAGES"])
 
 
-def live(db: Database, model: type[Any], **values: Any) -> None:
-    """An item is made, changed and deleted."""
+def live_through(db: Database, model: type[Any], **values: Any) -> None:
+    """Create, change and delete an item."""
     with db.transaction() as tx:
         tx.create(model, owner="ada", number=-7, **values)
     with db.transaction() as tx:
@@ -109,11 +109,11 @@ def check(changes: list[StreamChange[Any]], view: str, model: type[Any]) -> None
 
 
 @views
-def test_the_life_of_an_item_in_the_one_table_is_seen(server: Server, view: str) -> None:
+def test_a_stream_reports_the_life_of_an_item_in_the_shared_table(server: Server, view: str) -> None:
     table = f"{server.prefix}one"
     server.create(table, {"pk": "S", "sk": "S"}, view)
     with Database(f"dynamodb://{table}", endpoint=server.url) as db:
-        live(db, Kite, code="unique, so that there are guards")
+        live_through(db, Kite, code="unique, so that there are guards")
     answers = list(server.answers(table))
     changes = [change for answer in answers for change in stream_changes(answer, Kite)]
     check(changes, view, Kite)
@@ -121,11 +121,11 @@ def test_the_life_of_an_item_in_the_one_table_is_seen(server: Server, view: str)
 
 
 @views
-def test_the_life_of_an_item_in_an_own_table_is_seen(server: Server, view: str) -> None:
+def test_a_stream_reports_the_life_of_an_item_in_an_own_table(server: Server, view: str) -> None:
     table = f"{server.prefix}Kites"
     server.create(table, {"_id": "S", "_sk": "N"}, view)
     with Database(f"dynamodb://{server.prefix}one", endpoint=server.url, table_prefix=server.prefix) as db:
-        live(db, OwnKite)
+        live_through(db, OwnKite)
     answers = list(server.answers(table))
     changes = [
         change
@@ -135,11 +135,11 @@ def test_the_life_of_an_item_in_an_own_table_is_seen(server: Server, view: str) 
     check(changes, view, OwnKite)
 
 
-def test_a_derived_item_is_seen_as_what_it_is(server: Server) -> None:
+def test_a_stream_reports_a_derived_item_as_its_own_class(server: Server) -> None:
     table = f"{server.prefix}one"
     server.create(table, {"pk": "S", "sk": "S"}, "NEW_AND_OLD_IMAGES")
     with Database(f"dynamodb://{table}", endpoint=server.url) as db:
-        live(db, Stunt, lines=4)
+        live_through(db, Stunt, lines=4)
     changes = [change for answer in server.answers(table) for change in stream_changes(answer, Kite)]
     check(changes, "NEW_AND_OLD_IMAGES", Stunt)
     assert {change.model for change in changes} == {Stunt}

@@ -1,4 +1,4 @@
-"""Templates: keys of single-table designs, rendered, parsed back, and asked for in ranges."""
+"""Templates: keys of single-table designs, rendered, parsed back, and queried in ranges."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ async def test_keys_and_index_attributes_are_texts_and_fields_are_attributes(db:
 
 
 @everywhere
-async def test_models_of_one_partition_are_told_apart(db: Db) -> None:
+async def test_models_of_one_partition_are_distinguished(db: Db) -> None:
     await arrange(db, Customer(name="ada"), *(Order(customer="ada", number=n) for n in (1, 2)))
     assert [order.number async for order in db.query(Order, customer="ada")] == [1, 2]
     assert [customer.name async for customer in db.query(Customer, name="ada")] == ["ada"]
@@ -241,7 +241,7 @@ async def test_a_key_attribute_can_be_a_number_or_binary_that_is_a_field(db: Db)
     assert await db.scan(Chunk).count() == 1
 
 
-def test_names_of_models_in_a_template_are_those_of_the_other_program() -> None:
+def test_models_in_a_template_need_names_that_another_program_can_have() -> None:
     with pytest.raises(ModelDefinitionError, match="without spaces"):
 
         class Cat(Animal, name="a cat"):
@@ -308,7 +308,7 @@ async def test_first_parts_are_fixed_and_the_next_one_compared(db: Db) -> None:
 
 
 @in_memory
-async def test_conditions_that_are_no_range_are_refused(db: Db) -> None:
+async def test_conditions_that_are_not_a_range_are_refused(db: Db) -> None:
     with pytest.raises(QueryNotSupported, match="comes after"):
         db.query(Event, tenant="ada", sort=Event.kind == "in")
     with pytest.raises(QueryNotSupported, match="not a condition on the sort key"):
@@ -317,7 +317,7 @@ async def test_conditions_that_are_no_range_are_refused(db: Db) -> None:
         db.query(Order, customer="ada", sort=(Order.number < 1) | (Order.number > 2))
 
 
-# --- injective or refused ---------------------------------------------------------------------------------
+# --- every key is parsed back or refused ------------------------------------------------------------------
 
 
 class Pair(Model, table="pairs", layout=Template(pk="P#{first}#{second}", sk="{at}/{number}")):
@@ -338,7 +338,7 @@ def test_no_two_keys_are_the_same_and_each_is_parsed_back(rows: list[tuple[str, 
         components = dict(zip(("first", "second", "at", "number"), row, strict=True))
         try:
             key = Pair.key(**components)
-        except InvalidFieldError:  # other values would make this key, too
+        except InvalidFieldError:  # other values would have the same key
             continue
         partition, sort = key.encoded
         assert Pair._schema.form.components({"S": str(partition)}, {"S": str(sort)}) == components
@@ -357,7 +357,7 @@ class Desk(Model, table="desk", layout=Template(pk="DAY#{day}", sk="DESK")):
 
 
 @everywhere
-async def test_models_without_a_type_are_told_apart_by_their_keys(db: Db) -> None:
+async def test_models_without_a_type_are_distinguished_by_their_keys(db: Db) -> None:
     await arrange(db, Desk(day="mon"), *(Ticket(day="mon", number=number) for number in (1, 2)))
     for sort in ("T#mon#x", "T#mon#\u0663", "T#tue#3", "T#mon#1#NOTE"):
         await put_raw(db, Ticket, encode_item({"pk": "DAY#mon", "sk": sort, "day": "mon", "number": 9}))
@@ -372,7 +372,7 @@ async def test_models_without_a_type_are_told_apart_by_their_keys(db: Db) -> Non
     assert left == ["DESK", "T#mon#1#NOTE", "T#mon#x", "T#mon#\u0663", "T#tue#3"]
 
 
-def test_texts_of_one_length_need_nothing_between_them() -> None:
+def test_texts_of_fixed_length_need_no_separator() -> None:
     class Booking(Model, table="bookings", layout=Template(pk="{at}{id}{day}{number:03d}{name}")):
         at: Key[datetime]
         id: Key[UUID]
@@ -431,7 +431,7 @@ async def test_a_record_of_a_stream_is_a_change_of_the_model(db: Db) -> None:
         (lambda: Template(), "needs the templates"),
         (lambda: Template("A#{name}"), "needs the templates"),  # type: ignore[arg-type]
         (lambda: Template(pk=""), "none of them empty"),
-        (lambda: Template(pk="A#{nobody}"), "names nobody"),
+        (lambda: Template(pk="A#{unknown}"), "names unknown"),
         (lambda: Template(pk="A#{name}{name}"), "nothing separates"),
         (lambda: Template(pk="A#{name", sk="x"), "braces"),
         (lambda: Template(pk="A", sk="x"), "name is part of the key"),
@@ -571,7 +571,9 @@ async def test_fields_that_another_program_stores_only_in_the_key_are_parsed_fro
 
 
 @everywhere
-async def test_an_item_whose_fields_do_not_make_its_key_is_changed_and_deleted_where_it_is(db: Db) -> None:
+async def test_an_item_whose_fields_do_not_match_its_key_is_changed_and_deleted_under_that_key(
+    db: Db,
+) -> None:
     await arrange(db, Order(customer="eve", number=7))
     for name, number in (("EVE", 7), ("e#ve", 8)):
         key = {"pk": "CUSTOMER#eve", "sk": f"ORDER#000000{number}"}
@@ -587,7 +589,7 @@ async def test_an_item_whose_fields_do_not_make_its_key_is_changed_and_deleted_w
 
 
 @in_memory
-async def test_an_index_may_use_fields_of_the_key(db: Db) -> None:
+async def test_an_index_can_use_fields_of_the_key(db: Db) -> None:
     class Ticket(
         Model, table="tickets", layout=Template(pk="T#{id}", gsi1=("N#{size:03d}#{id}", "{id}#{size}"))
     ):
@@ -598,7 +600,7 @@ async def test_an_index_may_use_fields_of_the_key(db: Db) -> None:
     assert [ticket.id async for ticket in db.query(Ticket, index="gsi1", size=2, id="b")] == ["b"]
 
 
-def test_an_index_may_be_of_fields_themselves() -> None:
+def test_an_index_beside_a_template_can_have_fields_as_its_key() -> None:
     class City(
         Model,
         table="cities",
