@@ -1,4 +1,4 @@
-"""What the tests of the tables share: stores that are watched or staged, and descriptions to look at."""
+"""Helpers of the tests of tables: scripted stores, ports that do not wait, and descriptions of tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ INDEX = IndexSchema("active_storage_index", KeyAttribute("as_index_pk"), KeyAttr
 
 
 def settings(**given: object) -> Settings:
-    """Settings of a store in memory whose table is not managed, unless it is said."""
+    """Settings of a store in memory, whose table is not managed by default."""
     return resolve({"url": "memory:", "table_name": "app", "manage_table": False, **given}, {}, {})
 
 
@@ -51,7 +51,7 @@ def description(
     status: str = "ACTIVE",
     index_status: str = "ACTIVE",
 ) -> TableDescription:
-    """A table as it would be described."""
+    """A table's description."""
     schema = TableSchema("app", key(partition), None if sort is None else key(sort), indexes)
     return TableDescription(schema, status, {index.name: index_status for index in indexes}, 0, 0)
 
@@ -63,7 +63,7 @@ def key(text: str) -> KeyAttribute:
 
 
 def table_from(definition: dict[str, Any]) -> TableSchema:
-    """The table that CreateTable would make of a definition."""
+    """The table that CreateTable would create from a definition."""
     types = {part["AttributeName"]: part["AttributeType"] for part in definition["AttributeDefinitions"]}
     assert definition["BillingMode"] == "PAY_PER_REQUEST"
     indexes = tuple(_index(index, types) for index in definition.get("GlobalSecondaryIndexes", ()))
@@ -71,7 +71,7 @@ def table_from(definition: dict[str, Any]) -> TableSchema:
 
 
 def index_from(definition: dict[str, Any]) -> tuple[str, IndexSchema]:
-    """The table and index that UpdateTable would make of a definition."""
+    """The table and index that UpdateTable would create from a definition."""
     types = {part["AttributeName"]: part["AttributeType"] for part in definition["AttributeDefinitions"]}
     (change,) = definition["GlobalSecondaryIndexUpdates"]
     return definition["TableName"], _index(change["Create"], types)
@@ -93,34 +93,30 @@ def _keys(definition: dict[str, Any], types: dict[str, Any]) -> tuple[KeyAttribu
     return parts["HASH"], parts.get("RANGE")
 
 
-class Staged:
-    """A store in memory of which some replies are set beforehand, all requests are counted, and writes are kept.
-
-    ``play`` queues, for the next requests of a kind, an error to raise or something to do in place of sending;
-    ``then`` is done after one was sent.
-    """
+class ScriptedStore:
+    """A store in memory that counts all requests and records the writes; a test can script its next replies."""
 
     def __init__(self, inner: Backend | None = None) -> None:
         self.inner = inner or EmbeddedBackend(None)
         self.sent: Counter[str] = Counter()
         self.changes: list[Request[Any]] = []
-        self._acts: dict[str, deque[Any]] = {}
+        self._scripted: dict[str, deque[Any]] = {}
 
-    def play(self, kind: type[Request[Any]], *acts: Any) -> None:
-        """Set what the next requests of a kind meet: an error, a function of the request, or None to send it."""
-        self._acts.setdefault(kind.__name__, deque()).extend(acts)
+    def script(self, kind: type[Request[Any]], *outcomes: Any) -> None:
+        """Set the outcome of the next requests of a kind: raise an error, call a function, or send it (None)."""
+        self._scripted.setdefault(kind.__name__, deque()).extend(outcomes)
 
     def send_blocking(self, request: Request[R]) -> R:
         name = type(request).__name__
         self.sent[name] += 1
         if request.writes:
             self.changes.append(request)
-        queue = self._acts.get(name)
-        act = queue.popleft() if queue else None
-        if isinstance(act, Exception):
-            raise act
-        if act is not None:
-            return act(request)  # type: ignore[no-any-return]
+        queue = self._scripted.get(name)
+        outcome = queue.popleft() if queue else None
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome is not None:
+            return outcome(request)  # type: ignore[no-any-return]
         return self.inner.send_blocking(request)
 
     async def send_awaiting(self, request: Request[R]) -> R:
@@ -130,18 +126,18 @@ class Staged:
         self.inner.close()
 
     def in_state(self, status: str = "ACTIVE", index_status: str | None = None) -> Any:
-        """The true description with another state, as an act."""
+        """A function for ``script`` that describes the table in another state."""
 
-        def act(request: DescribeTable) -> TableDescription:
+        def describe(request: DescribeTable) -> TableDescription:
             true = self.inner.send_blocking(request)
             states = {name: index_status or state for name, state in true.index_status.items()}
             return replace(true, status=status, index_status=states)
 
-        return act
+        return describe
 
 
 class PatientPort(BlockingPort):
-    """A port that only notes how long it was asked to wait."""
+    """A port that records the waits that it is asked for, and does not wait."""
 
     def __init__(self, backend: Backend) -> None:
         super().__init__(backend)
@@ -152,14 +148,14 @@ class PatientPort(BlockingPort):
 
 
 def table_on(backend: Backend, **given: object) -> tuple[Table, PatientPort]:
-    """The table of a database that never really waits."""
+    """A table whose port does not wait, and that port."""
     port = PatientPort(backend)
     return Table(Context(port, settings(**given), BlockingOnce(Memo()), State(), find_hook)), port
 
 
 @contextmanager
 def open_databases(store: str, count: int = 1) -> Iterator[list[Database]]:
-    """Databases on one store with nothing in it; none of them creates anything unasked."""
+    """Open databases on one empty store; none of them creates tables by itself."""
     with ExitStack() as stack:
         if store == "memory":
             shared = EmbeddedBackend(None)
@@ -174,13 +170,13 @@ def open_databases(store: str, count: int = 1) -> Iterator[list[Database]]:
 
 def _on_server(server: str, count: int) -> list[Database]:
     unique = uuid4().hex
-    theirs = server == GIVEN
+    given = server == GIVEN
     return [
         Database(
             f"dynamodb://tables-{unique}",
             endpoint=start_server(server),
-            region=None if theirs else ENVIRONMENT["AWS_REGION"],
-            credentials=None if theirs else sign_in,
+            region=None if given else ENVIRONMENT["AWS_REGION"],
+            credentials=None if given else sign_in,
             table_prefix=f"tables-{unique}-",
         )
         for _ in range(count)

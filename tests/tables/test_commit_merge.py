@@ -1,4 +1,4 @@
-"""Steps on one item become one action, with the conditions of all; what cannot be combined is refused."""
+"""Steps on one item become one action with the conditions of all; steps that cannot be combined are refused."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Write: TypeAlias = Callable[[Change], object]
 
 
 def merge(*writes: Write) -> Step:
-    """The one step that several become."""
+    """The one step that several writes become."""
     change = Change(NOTHING)
     for write in writes:
         write(change)
@@ -92,7 +92,7 @@ def test_updates_are_joined_and_additions_are_summed(first: Any, second: Any, me
         (delete(), put()),
     ],
 )
-def test_what_cannot_be_combined_is_refused(writes: Any) -> None:
+def test_steps_that_cannot_be_combined_are_refused(writes: Any) -> None:
     with pytest.raises(InvalidRequestError, match=r"changes .* twice"):
         merge(*writes)
 
@@ -108,7 +108,7 @@ def test_what_cannot_be_combined_is_refused(writes: Any) -> None:
         ((require(STOCKED), delete(NAMED)), DeleteItem),
     ],
 )
-def test_the_action_has_the_conditions_of_all(writes: Any, kind: type) -> None:
+def test_the_action_has_the_conditions_of_all_steps(writes: Any, kind: type) -> None:
     step = merge(*writes)
     assert type(step.action) is kind
     assert step.writes is (kind is not ConditionCheck)
@@ -118,7 +118,7 @@ def test_the_action_has_the_conditions_of_all(writes: Any, kind: type) -> None:
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_a_label_or_a_refusal_of_one_step_is_that_of_the_action(order: int) -> None:
+def test_the_action_has_the_label_or_the_refusal_of_either_step(order: int) -> None:
     plain = update(Shelf.count.add(1), expect=[NAMED])
     step = merge(*(update(Shelf.count.add(1), expect=[STOCKED], label="stock"), plain)[::order])
     assert (step.label, step.refuse) == ("stock", None)

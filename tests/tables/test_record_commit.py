@@ -1,4 +1,4 @@
-"""Typed records, and the commit that features share: once, again on contention, and step by step."""
+"""Typed records, and the commit that features share: one attempt, and retries on contention."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_record_read_as_missing_is_the_same_until_it_is_created_or_gains_an_at
         assert isinstance(run(commit_once(change)), outcome)
 
 
-def test_a_record_knows_how_an_update_leaves_it(context: Context) -> None:
+def test_a_record_can_apply_an_update_to_itself(context: Context) -> None:
     shelf, values = (
         make(context, "a", 3),
         (Shelf.note.set("x"), Shelf.holds["me"].set(7), Shelf.name.remove()),
@@ -117,7 +117,7 @@ class Crate(Record, type="test.Crate"):
     content = inner_item("content")
 
 
-def test_a_value_that_has_no_form_of_its_own_is_stored_through_another(context: Context) -> None:
+def test_a_value_without_a_stored_form_is_stored_through_another_type(context: Context) -> None:
     values = Crate.weight.set(2.0), Crate.day.set(date(2026, 11, 16)), Crate.content.set({"a": {"N": "1"}})
     crate = Crate.new(place(context, "a"), *values)
     assert crate.stored["weight"] == {"N": "2"}
@@ -136,16 +136,14 @@ def test_a_value_that_has_no_form_of_its_own_is_stored_through_another(context: 
         ({"content": {"L": []}}, "content is not a map"),
     ],
 )
-def test_what_another_program_stored_in_another_form_is_refused(
-    context: Context, stored: Item, message: str
-) -> None:
+def test_an_attribute_of_the_wrong_type_is_refused(context: Context, stored: Item, message: str) -> None:
     crate = Crate(place(context, "a"), stored)
     with pytest.raises(ValueError, match=message):
         _ = crate.label, crate.weight, crate.pieces, crate.day, crate.content
     assert Crate(place(context, "a"), {"pieces": {"N": "1E+2"}}).pieces == 100
 
 
-def test_what_was_read_is_demanded_as_it_arrived(context: Context) -> None:
+def test_an_update_requires_the_attributes_to_be_as_they_were_read(context: Context) -> None:
     shelf, none = make(context, "a"), Shelf(place(context, "b"))
     make(context, "b")
     for record, others in ((shelf, {}), (none, None)):
@@ -157,7 +155,7 @@ def test_what_was_read_is_demanded_as_it_arrived(context: Context) -> None:
             assert refused.found["shelf"] is not None
 
 
-def test_a_refusal_tells_what_was_found_by_label(context: Context) -> None:
+def test_a_refusal_has_the_items_that_were_found_by_label(context: Context) -> None:
     make(context, "a", 3)
     change = Change(context)
     change.update(
@@ -185,7 +183,7 @@ def test_a_refusal_becomes_the_features_error(context: Context) -> None:
         run(commit_once(change))
 
 
-def test_a_commit_runs_its_body_again_until_it_goes_through(context: Context) -> None:
+def test_a_commit_runs_its_body_again_until_it_succeeds(context: Context) -> None:
     shelf = make(context, "a")
     bodies = 0
 
@@ -217,7 +215,7 @@ def test_a_body_that_records_nothing_sends_nothing(context: Context, store: Faul
     assert not store.injected
 
 
-def test_contention_that_stays_ends_in_an_error_that_names_what(
+def test_lasting_contention_ends_in_an_error_that_names_the_item(
     context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdall.tables.commit.retry.PATIENCE", timedelta(0))
@@ -234,7 +232,7 @@ def test_contention_that_stays_ends_in_an_error_that_names_what(
     assert tries == RETRIES + 1
 
 
-def test_single_writes_that_can_be_repeated_need_no_transaction(context: Context) -> None:
+def test_single_writes_that_are_safe_to_repeat_need_no_transaction(context: Context) -> None:
     shelf = make(context, "a")
     new, put, update, delete = (Change(context) for _ in range(4))
     new.create(Shelf.new(place(context, "b")))
@@ -245,7 +243,7 @@ def test_single_writes_that_can_be_repeated_need_no_transaction(context: Context
     assert kinds == [PutItem, TransactWrite, UpdateItem, DeleteItem]
 
 
-def test_a_delete_that_vanishes_is_done_however_often_it_is_delivered(
+def test_a_delete_that_vanishes_succeeds_however_often_it_is_delivered(
     context: Context, store: FaultyBackend
 ) -> None:
     for fault in (None, Fault.LOST_BEFORE, Fault.LOST_AFTER, Fault.TWICE):

@@ -24,7 +24,7 @@ def claims(db: Database, service: str = "main") -> TableClaims:
     return TableClaims(service, lambda: db._context, lambda: db.aio._context)
 
 
-def test_a_key_is_one_ids_until_it_is_released(db: Database) -> None:
+def test_a_claimed_key_belongs_to_one_id_until_it_is_released(db: Database) -> None:
     mine = claims(db)
     assert mine.claim_blocking("a/b", "one")
     assert mine.claim_blocking("a/b", "one")  # as after a lost reply
@@ -34,7 +34,7 @@ def test_a_key_is_one_ids_until_it_is_released(db: Database) -> None:
     assert mine.claim_blocking("a/b", "two")
 
 
-def test_claims_of_services_do_not_meet(db: Database) -> None:
+def test_claims_of_different_services_are_independent(db: Database) -> None:
     assert claims(db, "main").claim_blocking("a", "one")
     assert claims(db, "other").claim_blocking("a", "two")
 
@@ -50,7 +50,7 @@ def test_both_colours_see_the_same_claims(db: Database) -> None:
     assert asyncio.run(other()) == [False, True]
 
 
-def test_of_many_who_claim_a_key_at_once_one_has_it(db: Database) -> None:
+def test_only_one_of_many_concurrent_claims_of_a_key_succeeds(db: Database) -> None:
     mine = claims(db)
     with ThreadPoolExecutor(8) as pool:
         won = list(pool.map(lambda number: mine.claim_blocking("a", f"id {number}"), range(8)))

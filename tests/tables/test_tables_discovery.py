@@ -1,4 +1,4 @@
-"""The layout is found out once per database, by one of all who ask; a failure is not kept."""
+"""The layout is discovered once per database, however many callers need it; a failure is not remembered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import pytest
-from tables_rig import Staged, description
+from tables_rig import ScriptedStore, description
 
 from holdall import AsyncDatabase, Database
 from holdall.core import CreateTable, DescribeTable, KeyAttribute, Request, TableDescription, TableSchema
@@ -21,8 +21,8 @@ R = TypeVar("R")
 UNMANAGED: dict[str, Any] = {"table_name": "app", "manage_table": False}
 
 
-def stage(*schemas: TableSchema) -> Staged:
-    store = Staged()
+def make_store(*schemas: TableSchema) -> ScriptedStore:
+    store = ScriptedStore()
     for schema in schemas:
         store.send_blocking(CreateTable(schema))
     return store
@@ -31,32 +31,32 @@ def stage(*schemas: TableSchema) -> Staged:
 STRINGS = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"))
 
 
-def test_the_layout_is_asked_for_once() -> None:
-    store = stage(STRINGS)
+def test_the_table_is_described_once() -> None:
+    store = make_store(STRINGS)
     with Database(backend=store, **UNMANAGED) as db:
         layouts = {id(db.table.layout()) for _ in range(5)}
         assert len(layouts) == 1
         assert store.sent["DescribeTable"] == 1
 
 
-def test_nothing_is_asked_before_it_is_needed() -> None:
-    store = stage(STRINGS)
+def test_the_table_is_not_described_before_the_layout_is_needed() -> None:
+    store = make_store(STRINGS)
     with Database(backend=store, **UNMANAGED) as db:
         assert db.table.name == "app"
         assert store.sent["DescribeTable"] == 0
 
 
-def test_a_failure_is_not_kept() -> None:
-    store = stage(STRINGS)
-    store.play(DescribeTable, ServiceUnavailableError("down"))
+def test_a_failure_is_not_remembered() -> None:
+    store = make_store(STRINGS)
+    store.script(DescribeTable, ServiceUnavailableError("down"))
     with Database(backend=store, **UNMANAGED) as db:
         with pytest.raises(ServiceUnavailableError):
             db.table.layout()
         assert db.table.layout().mode == "A"
 
 
-def test_without_management_a_missing_table_is_refused_and_not_made() -> None:
-    store = stage()
+def test_without_management_a_missing_table_is_refused_and_not_created() -> None:
+    store = make_store()
     with Database(backend=store, **UNMANAGED) as db:
         with pytest.raises(ConfigurationError, match="there is no table app"):
             db.table.layout()
@@ -65,15 +65,15 @@ def test_without_management_a_missing_table_is_refused_and_not_made() -> None:
         assert db.table.layout().mode == "A"
 
 
-def test_without_management_a_missing_index_is_refused_and_not_made() -> None:
-    store = stage(TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N")))
+def test_without_management_a_missing_index_is_refused_and_not_created() -> None:
+    store = make_store(TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N")))
     with Database(backend=store, **UNMANAGED) as db:
         with pytest.raises(ConfigurationError, match="needs the index"):
             db.table.layout()
         assert store.sent["AddIndex"] == 0
 
 
-def test_with_management_what_is_missing_is_made_at_the_first_need() -> None:
+def test_with_management_a_missing_table_or_index_is_created_when_it_is_first_needed() -> None:
     with Database("memory:") as db:
         assert not db.table.exists()
         assert db.table.layout().mode == "A"
@@ -83,7 +83,7 @@ def test_with_management_what_is_missing_is_made_at_the_first_need() -> None:
         assert db.table.layout().mode == "B"
 
 
-def test_create_and_delete_make_the_layout_be_found_anew() -> None:
+def test_after_create_and_delete_the_layout_is_discovered_again() -> None:
     with Database("memory:", manage_table=False) as db:
         db.table.create()
         assert db.table.layout().mode == "A"
@@ -94,8 +94,8 @@ def test_create_and_delete_make_the_layout_be_found_anew() -> None:
         assert db.table.layout().mode == "B"
 
 
-def test_the_twins_share_what_was_found() -> None:
-    store = stage(STRINGS)
+def test_sync_and_async_share_the_discovered_layout() -> None:
+    store = make_store(STRINGS)
     with Database(backend=store, **UNMANAGED) as db:
         found = db.table.layout()
         assert asyncio.run(db.aio.table.layout()) is found
@@ -103,11 +103,11 @@ def test_the_twins_share_what_was_found() -> None:
         assert store.sent["DescribeTable"] == 1
 
 
-# --- many at once ---
+# --- concurrent callers ---
 
 
 class Gate:
-    """A store whose one description waits until it is let through."""
+    """A store whose descriptions wait until the test opens the gate."""
 
     def __init__(self) -> None:
         self.entered = threading.Event()
@@ -132,8 +132,8 @@ class Gate:
         pass
 
 
-def in_threads(count: int, work: Callable[[], object], gate: Gate) -> list[object]:
-    """What the work gives or raises in each of several threads, all begun before the gate opens."""
+def run_in_threads(count: int, work: Callable[[], object], gate: Gate) -> list[object]:
+    """Run the work in several threads, all started before the gate opens; return what each returned or raised."""
     results: list[object] = []
     about_to = threading.Semaphore(0)
 
@@ -141,7 +141,7 @@ def in_threads(count: int, work: Callable[[], object], gate: Gate) -> list[objec
         about_to.release()
         try:
             results.append(work())
-        except Exception as error:  # noqa: BLE001 - it is what we look at
+        except Exception as error:  # noqa: BLE001 - the test inspects it
             results.append(error)
 
     threads = [threading.Thread(target=body) for _ in range(count)]
@@ -156,15 +156,15 @@ def in_threads(count: int, work: Callable[[], object], gate: Gate) -> list[objec
     return results
 
 
-def test_many_threads_ask_once() -> None:
+def test_many_threads_describe_the_table_once() -> None:
     gate = Gate()
     db = Database(backend=gate, **UNMANAGED)
-    results = in_threads(16, db.table.layout, gate)
+    results = run_in_threads(16, db.table.layout, gate)
     assert len({id(found) for found in results}) == 1
     assert gate.asked == 1
 
 
-def test_many_tasks_ask_once() -> None:
+def test_many_tasks_describe_the_table_once() -> None:
     gate = Gate()
     gate.open.set()
 
@@ -176,7 +176,7 @@ def test_many_tasks_ask_once() -> None:
     assert gate.asked == 1
 
 
-def test_many_tasks_share_a_failure_and_the_next_asks_again() -> None:
+def test_many_tasks_share_a_failure_and_the_next_call_tries_again() -> None:
     gate = Gate()
     gate.answers = [ServiceUnavailableError("down"), description()]
     gate.open.set()
@@ -192,7 +192,7 @@ def test_many_tasks_share_a_failure_and_the_next_asks_again() -> None:
     asyncio.run(work())
 
 
-def test_a_cancelled_asker_leaves_the_others_their_answer() -> None:
+def test_cancelling_the_first_caller_does_not_fail_the_others() -> None:
     gate = Gate()
 
     async def work() -> None:
@@ -218,7 +218,7 @@ def test_event_loops_do_not_wait_for_each_other() -> None:
         task = asyncio.create_task(db.table.layout())
         await asyncio.to_thread(gate.entered.wait, 30)
         gate.open.set()
-        # this thread's loop is busy with us, and so is the flight on it: another loop must fly itself
+        # this thread's loop runs the test, so its request cannot finish now: the other loop must send its own
         other = await asyncio.to_thread(lambda: asyncio.run(db.table.layout()))
         assert db.sync.table.layout().mode == other.mode
         return (await task).mode
@@ -226,7 +226,7 @@ def test_event_loops_do_not_wait_for_each_other() -> None:
     assert asyncio.run(nest()) == "A"
 
 
-def test_what_was_asked_before_a_change_is_not_kept_after_it() -> None:
+def test_a_description_requested_before_a_change_is_not_kept_after_it() -> None:
     gate = Gate()
     gate.answers = [description(), description("pk:S", None)]
     db = Database(backend=gate, **UNMANAGED)
@@ -244,7 +244,7 @@ def test_what_was_asked_before_a_change_is_not_kept_after_it() -> None:
         db.table.layout()
 
 
-def test_a_child_does_not_wait_for_a_thread_that_it_does_not_have() -> None:
+def test_a_forked_child_does_not_wait_for_a_thread_of_its_parent() -> None:
     script = """
 import os, sys, threading, warnings
 from holdall import Database
@@ -266,7 +266,7 @@ db = Database(backend=Store(), table_name="app", manage_table=False)
 thread = threading.Thread(target=db.table.layout)
 thread.start()
 entered.wait(60)
-warnings.simplefilter("ignore")  # forking beside threads is the point
+warnings.simplefilter("ignore")  # the test forks beside a thread on purpose
 child = os.fork()
 if child == 0:
     os._exit(0 if db.table.layout().mode == "A" else 1)

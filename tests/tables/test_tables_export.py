@@ -1,4 +1,4 @@
-"""The CloudFormation template: it says what we need, CloudFormation takes it, and the table outlives it."""
+"""The CloudFormation template has the tables that we need, is valid, and keeps them if the stack is deleted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def properties(template: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", ["A", "B"])
-def test_the_template_has_the_very_table_that_create_makes(mode: Any) -> None:
+def test_the_template_has_exactly_the_table_that_create_makes(mode: Any) -> None:
     with Database("memory:", table_name="app") as db:
         template = properties(json.loads(db.table.export(mode=mode)))
         assert table_from(template) == db.table.create(mode=mode).schema
@@ -69,7 +69,7 @@ def test_the_table_outlives_its_stack() -> None:
     assert (table["DeletionPolicy"], table["UpdateReplacePolicy"]) == ("Retain", "Retain")
 
 
-def test_the_policy_permits_what_the_features_do_on_table_and_indexes() -> None:
+def test_the_policy_allows_what_the_features_do_on_table_and_indexes() -> None:
     tables, indexes = export()["Resources"]["TableAccess"]["Properties"]["PolicyDocument"]["Statement"]
     assert set(tables["Action"]) == set(ACTIONS)
     assert "dynamodb:ConditionCheckItem" in ACTIONS
@@ -84,7 +84,7 @@ def test_the_policy_permits_what_the_features_do_on_table_and_indexes() -> None:
     }
 
 
-def test_exporting_asks_nobody_anything() -> None:
+def test_exporting_sends_no_request() -> None:
     class Silent:
         def send_blocking(self, request: object) -> Any:
             raise AssertionError(f"sent {request}")
@@ -99,7 +99,7 @@ def test_exporting_asks_nobody_anything() -> None:
         assert json.loads(db.table.export()) == export()
 
 
-def test_an_existing_table_is_exported_with_all_it_has() -> None:
+def test_an_existing_table_is_exported_with_its_indexes_and_expiry() -> None:
     with Database("memory:", table_name="wide.table") as db:
         db.send(CreateTable(WIDE))
         db.send(SetTtl("wide.table", "expires"))
@@ -114,7 +114,7 @@ def test_a_table_without_expiry_is_exported_without() -> None:
         assert "TimeToLiveSpecification" not in properties(json.loads(db.table.export(existing=True)))
 
 
-def test_an_existing_table_has_to_exist_and_has_its_mode() -> None:
+def test_exporting_a_missing_table_or_another_mode_is_refused() -> None:
     with Database("memory:") as db:
         with pytest.raises(TableNotFoundError):
             db.table.export(existing=True)
@@ -122,7 +122,7 @@ def test_an_existing_table_has_to_exist_and_has_its_mode() -> None:
             db.table.export(existing=True, mode="B")
 
 
-def test_the_index_of_the_export_has_the_names_of_the_settings() -> None:
+def test_the_exported_index_has_the_names_in_the_settings() -> None:
     with Database("memory:", index_name="mine", index_partition_key="h", index_sort_key="r") as db:
         template = properties(json.loads(db.table.export(mode="B")))
     assert table_from(template).indexes == (
@@ -158,7 +158,7 @@ class Number(Model, table="Numbers"):
 MODELS: list[NeedsTable] = [Order, Payout, Number]
 
 
-def test_with_models_the_template_has_the_very_tables_that_create_makes() -> None:
+def test_with_models_the_template_has_exactly_the_tables_that_create_makes() -> None:
     with Database("memory:", table_name="app", table_prefix="test-") as db:
         resources = json.loads(db.table.export(models=MODELS))["Resources"]
         db.table.create(models=MODELS)
@@ -192,18 +192,18 @@ def test_the_policy_is_for_all_tables_and_their_indexes() -> None:
     }
 
 
-def test_models_change_nothing_about_the_database_table_when_they_need_nothing_of_it() -> None:
+def test_models_with_their_own_tables_do_not_change_the_databases_table() -> None:
     assert export(models=[Number])["Resources"]["Table"] == export()["Resources"]["Table"]
 
 
-def test_resources_have_the_same_names_whatever_the_prefix() -> None:
+def test_the_names_of_resources_do_not_depend_on_the_prefix() -> None:
     with Database("memory:", table_prefix="other-") as db:
         other = json.loads(db.table.export(models=MODELS))["Resources"]
     assert other.keys() == export(models=MODELS)["Resources"].keys()
 
 
 class Named:
-    """A model with a table of that name."""
+    """A model whose table has the given name."""
 
     def __init__(self, table: str) -> None:
         self.table = table
@@ -213,7 +213,7 @@ class Named:
 
 
 @given(st.lists(st.text("aA-._1", min_size=3, max_size=5), unique=True, max_size=6))
-def test_every_table_has_a_resource_of_its_own(names: list[str]) -> None:
+def test_every_table_has_its_own_resource(names: list[str]) -> None:
     template = export(models=[Named(name) for name in names])
     tables = [name for name, part in template["Resources"].items() if part["Type"].endswith("::Table")]
     assert len(tables) == len(names) + 1
@@ -229,7 +229,7 @@ def test_the_description_counts_the_tables_of_models(models: list[NeedsTable], w
     assert words in export(models=models)["Description"]
 
 
-def test_existing_tables_of_models_are_exported_as_they_are() -> None:
+def test_existing_tables_of_models_are_exported_as_they_exist() -> None:
     old = IndexSchema("old", KeyAttribute("x"))
     with Database("memory:", table_name="app") as db:
         db.table.create()
@@ -240,12 +240,12 @@ def test_existing_tables_of_models_are_exported_as_they_are() -> None:
     assert table_from(resources["NumbersTable"]["Properties"]).indexes == (old,)
 
 
-def test_no_template_has_models_in_a_table_of_mode_b() -> None:
+def test_exporting_shared_models_in_a_table_of_mode_b_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="so it cannot hold Order"):
         export(models=MODELS, mode="B")
 
 
-def test_cfn_lint_has_nothing_to_say(tmp_path: Path) -> None:
+def test_cfn_lint_reports_nothing(tmp_path: Path) -> None:
     program = shutil.which("cfn-lint", path=str(Path(sys.executable).parent))
     if program is None:
         pytest.skip("cfn-lint is not installed in this environment")
@@ -262,8 +262,8 @@ def test_cfn_lint_has_nothing_to_say(tmp_path: Path) -> None:
         }
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    said = subprocess.run([program, *texts], cwd=tmp_path, capture_output=True, text=True)
-    assert (said.returncode, said.stdout) == (0, ""), said.stdout + said.stderr
+    done = subprocess.run([program, *texts], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
 
 # --- YAML ---
@@ -282,12 +282,12 @@ parts = st.recursive(
 
 
 @given(st.dictionaries(st.text(max_size=4) | words, parts, max_size=4))
-def test_yaml_is_read_back_as_it_was_meant(document: dict[str, Any]) -> None:
+def test_yaml_is_read_back_unchanged(document: dict[str, Any]) -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     assert yaml.safe_load(yaml_text(document)) == document
 
 
-def test_both_formats_say_the_same() -> None:
+def test_both_formats_have_the_same_content() -> None:
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     with Database("memory:") as db:
         for models in ([], MODELS):

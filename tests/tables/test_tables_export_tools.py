@@ -1,6 +1,6 @@
-"""The exports for Terraform and the CDK: their own tools read them as the tables of the CloudFormation template.
+"""The exports for Terraform and the CDK have the same tables as the CloudFormation template.
 
-An HCL parser reads the text for Terraform; Terraform itself is not run. The stack of the CDK is synthesised.
+An HCL parser reads the text for Terraform; Terraform itself does not run. The CDK synthesises its stack.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOOLS = Path(__file__).parent / "export"
 
 
 class Needs:
-    """A model with a table of that name, which has every kind of index."""
+    """A model whose table has the given name and every kind of index."""
 
     def __init__(self, table: str) -> None:
         self.table = table
@@ -68,7 +68,7 @@ def template(case: str) -> dict[str, Any]:
 
 
 def run(command: Sequence[str | Path], texts: Sequence[str], **environment: str) -> list[Any]:
-    """What a program makes of some texts."""
+    """Pass texts to a program and return its output."""
     done = subprocess.run(
         [*command],
         input=json.dumps(texts),
@@ -96,7 +96,7 @@ def parse_hcl(texts: tuple[str, ...]) -> list[Any]:
 
 
 def plain(part: Any) -> Any:
-    """What the parser read, without the quotes and marks that it keeps."""
+    """The parser's output, without the quotes and marks that it keeps."""
     if isinstance(part, dict):
         return {plain(name): plain(member) for name, member in part.items() if name != "__is_block__"}
     if isinstance(part, list):
@@ -143,7 +143,7 @@ def key_schema(keys: list[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_terraform_is_given_the_tables_of_the_template(case: str) -> None:
+def test_terraform_gets_the_tables_of_the_template(case: str) -> None:
     found = parse_hcl(tuple(export("terraform", each) for each in CASES))[list(CASES).index(case)]
     tables = {
         name: resource
@@ -160,7 +160,7 @@ def test_terraform_is_given_the_tables_of_the_template(case: str) -> None:
     assert len({name for each in found["output"] for name in each}) == 2 * len(tables) + 1
 
 
-def test_terraform_is_given_the_policy_of_the_template() -> None:
+def test_terraform_gets_the_policy_of_the_template() -> None:
     text = export("terraform", "models")
     assert all(f'"{action}",' in text for action in ACTIONS)
     for name in ("table", "my_app_payouts_table", "numbers_table"):
@@ -168,7 +168,7 @@ def test_terraform_is_given_the_policy_of_the_template() -> None:
         assert f'  "${{aws_dynamodb_table.{name}.arn}}/index/*",\n' in text
 
 
-def test_no_text_is_evaluated_by_terraform() -> None:
+def test_terraform_does_not_evaluate_our_texts() -> None:
     assert quote_hcl('a${b}%{c}"\\\n') == '"a$${b}%%{c}\\"\\\\\\u000a"'
 
 
@@ -185,7 +185,7 @@ def synthesise(texts: tuple[str, ...]) -> list[Any]:
 
 
 def as_template(part: Any) -> Any:
-    """A part of a synthesised template, with the joins that the CDK makes of template literals as substitutions."""
+    """A part of a synthesised template, with each join that the CDK makes for a template literal as a substitution."""
     match part:
         case {"Fn::Join": ["", [{"Fn::GetAtt": [name, "Arn"]}, text]]}:
             return {"Fn::Sub": f"${{{name}.Arn}}{text}"}

@@ -1,4 +1,4 @@
-"""Creating, deleting, describing: only what is missing is made, nothing is dropped, others may be at work too."""
+"""Creating, deleting, describing: creates only what is missing, drops nothing, tolerates other processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from rig.recorder import Recorder
-from tables_rig import INDEX, Staged, settings, table_on
+from tables_rig import INDEX, ScriptedStore, settings, table_on
 
 from holdall import AsyncDatabase, Database, Index, Key, Model
 from holdall.backends.embedded import EmbeddedBackend
@@ -44,18 +44,18 @@ from holdall.tables.provision import in_flux, next_step
 NUMERIC = TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk", "N"))
 
 
-# --- what is missing ---
+# --- planned tables ---
 
 
-def test_the_wanted_table_has_string_keys_and_default_names() -> None:
+def test_the_planned_table_has_string_keys_and_default_names() -> None:
     assert plan_schema(settings()) == TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"))
 
 
-def test_the_wanted_table_of_mode_b_has_a_numeric_sort_key_and_the_index() -> None:
+def test_the_planned_table_of_mode_b_has_a_numeric_sort_key_and_the_index() -> None:
     assert plan_schema(settings(), "B") == replace(NUMERIC, indexes=(INDEX,))
 
 
-def test_the_wanted_names_are_the_settings() -> None:
+def test_the_planned_names_are_those_in_the_settings() -> None:
     chosen = settings(
         partition_key="h", sort_key="r", index_name="mine", index_partition_key="mh", index_sort_key="mr"
     )
@@ -64,26 +64,26 @@ def test_the_wanted_names_are_the_settings() -> None:
 
 
 @pytest.mark.parametrize("setting", ["partition_key", "sort_key", "index_partition_key", "index_sort_key"])
-def test_no_table_is_wanted_with_a_reserved_name(setting: str) -> None:
+def test_a_table_with_a_reserved_name_is_refused(setting: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{setting} is 'as_entity'"):
         plan_schema(settings(**{setting: "as_entity"}), "B")
 
 
-def test_nothing_is_missing_of_a_table_that_fits() -> None:
-    staged = Staged()
+def test_a_table_that_fits_needs_no_step() -> None:
+    store = ScriptedStore()
     for schema in (plan_schema(settings()), plan_schema(settings(table_name="other"), "B")):
-        made = staged.send_blocking(CreateTable(schema))
+        made = store.send_blocking(CreateTable(schema))
         chosen = settings(table_name=schema.name)
         (wanted,) = plan_tables(chosen, ())
         assert next_step(wanted, made, chosen) is None
         assert in_flux(made, indexes=True) is None
-    staged.close()
+    store.close()
 
 
 # --- create ---
 
 
-def test_create_makes_the_table_with_its_expiry_and_gives_its_description() -> None:
+def test_create_makes_the_table_with_its_expiry_and_returns_its_description() -> None:
     with Database("memory:", table_name="app") as db:
         made = db.table.create()
         assert made == db.send(DescribeTable("app"))
@@ -91,39 +91,39 @@ def test_create_makes_the_table_with_its_expiry_and_gives_its_description() -> N
         assert db.send(DescribeTtl("app")).attribute == "_ttl"
 
 
-def test_create_makes_a_table_of_mode_b_when_asked() -> None:
+def test_create_makes_a_table_of_mode_b_on_request() -> None:
     with Database("memory:", table_name="app") as db:
         db.table.create(mode="B")
         assert db.table.layout().mode == "B"
 
 
 def test_creating_again_changes_nothing() -> None:
-    staged = Staged()
-    table, port = table_on(staged)
+    store = ScriptedStore()
+    table, port = table_on(store)
     first = table.create()
-    staged.send_blocking(PutItem("app", {"pk": {"S": "a"}, "sk": {"S": "b"}}))
+    store.send_blocking(PutItem("app", {"pk": {"S": "a"}, "sk": {"S": "b"}}))
     second = table.create()
     assert (first.schema, second.item_count) == (second.schema, 1)
-    assert staged.sent["CreateTable"] == 1
-    assert staged.sent["SetTtl"] == 1
+    assert store.sent["CreateTable"] == 1
+    assert store.sent["SetTtl"] == 1
     assert port.slept == []
     table.delete()
-    staged.close()
+    store.close()
 
 
 def test_create_adds_only_the_index_to_a_table_with_a_numeric_sort_key() -> None:
-    staged = Staged()
-    staged.send_blocking(CreateTable(NUMERIC))
-    staged.send_blocking(PutItem("app", {"pk": {"S": "mine"}, "sk": {"N": "7"}}))
-    table, _ = table_on(staged)
+    store = ScriptedStore()
+    store.send_blocking(CreateTable(NUMERIC))
+    store.send_blocking(PutItem("app", {"pk": {"S": "mine"}, "sk": {"N": "7"}}))
+    table, _ = table_on(store)
     assert table.create().schema.indexes == (INDEX,)
-    stored = staged.send_blocking(GetItem("app", {"pk": {"S": "mine"}, "sk": {"N": "7"}}))
+    stored = store.send_blocking(GetItem("app", {"pk": {"S": "mine"}, "sk": {"N": "7"}}))
     assert stored.item is not None
-    assert staged.sent["AddIndex"] == 1
-    staged.close()
+    assert store.sent["AddIndex"] == 1
+    store.close()
 
 
-def test_an_expiry_that_a_table_has_already_is_kept() -> None:
+def test_an_existing_expiry_is_kept() -> None:
     with Database("memory:", table_name="app") as db:
         db.send(CreateTable(plan_schema(settings())))
         db.send(SetTtl("app", "expires"))
@@ -140,19 +140,19 @@ def test_an_expiry_that_a_table_has_already_is_kept() -> None:
         replace(NUMERIC, indexes=(replace(INDEX, sort=None),)),
     ],
 )
-def test_create_refuses_a_table_that_does_not_fit_and_leaves_it_as_it_is(schema: TableSchema) -> None:
-    staged = Staged()
-    staged.send_blocking(CreateTable(schema))
-    table, _ = table_on(staged)
+def test_create_refuses_a_table_that_does_not_fit_and_does_not_change_it(schema: TableSchema) -> None:
+    store = ScriptedStore()
+    store.send_blocking(CreateTable(schema))
+    table, _ = table_on(store)
     with pytest.raises(ConfigurationError):
         table.create()
-    assert staged.send_blocking(DescribeTable("app")).schema == schema
-    assert staged.sent["DeleteTable"] == 0
-    staged.close()
+    assert store.send_blocking(DescribeTable("app")).schema == schema
+    assert store.sent["DeleteTable"] == 0
+    store.close()
 
 
 @pytest.mark.parametrize(("there", "asked"), [("A", "B"), ("B", "A")])
-def test_create_refuses_a_table_of_another_mode_than_asked(there: str, asked: str) -> None:
+def test_create_refuses_a_table_of_another_mode_than_requested(there: str, asked: str) -> None:
     with Database("memory:") as db:
         db.table.create(mode=there)  # type: ignore[arg-type]
         with pytest.raises(ConfigurationError, match=f"with mode {there} instead of {asked}"):
@@ -160,114 +160,114 @@ def test_create_refuses_a_table_of_another_mode_than_asked(there: str, asked: st
         assert db.table.create(mode=there).schema.name == "holdall"  # type: ignore[arg-type]
 
 
-def test_create_waits_for_a_creator_who_was_faster() -> None:
-    staged = Staged()
-    table, port = table_on(staged)
+def test_create_waits_if_another_process_creates_the_table_first() -> None:
+    store = ScriptedStore()
+    table, port = table_on(store)
 
-    def overtaken(request: CreateTable) -> None:
-        staged.inner.send_blocking(request)
-        staged.play(DescribeTable, staged.in_state("CREATING"), staged.in_state("CREATING"))
+    def overtake(request: CreateTable) -> None:
+        store.inner.send_blocking(request)
+        store.script(DescribeTable, store.in_state("CREATING"), store.in_state("CREATING"))
         raise TableExistsError("another process was faster")
 
-    staged.play(CreateTable, overtaken)
+    store.script(CreateTable, overtake)
     assert table.create().status == "ACTIVE"
-    assert staged.sent["CreateTable"] == 1
+    assert store.sent["CreateTable"] == 1
     assert len(port.slept) == 3
-    staged.close()
+    store.close()
 
 
-def test_a_table_that_is_not_yet_known_everywhere_is_asked_for_again() -> None:
-    staged = Staged()
-    table, port = table_on(staged)
+def test_create_tries_again_if_a_new_table_is_not_visible_yet() -> None:
+    store = ScriptedStore()
+    table, port = table_on(store)
 
-    def overtaken(request: CreateTable) -> None:
-        staged.inner.send_blocking(request)
-        staged.play(DescribeTable, TableNotFoundError("not yet"))
+    def overtake(request: CreateTable) -> None:
+        store.inner.send_blocking(request)
+        store.script(DescribeTable, TableNotFoundError("not yet"))
         raise TableExistsError("another process was faster")
 
-    staged.play(CreateTable, overtaken)
+    store.script(CreateTable, overtake)
     assert table.create().status == "ACTIVE"
-    assert staged.sent["CreateTable"] == 2
+    assert store.sent["CreateTable"] == 2
     assert len(port.slept) == 2
-    staged.close()
+    store.close()
 
 
-def test_a_creation_whose_reply_is_lost_is_looked_at() -> None:
-    staged = Staged()
-    table, _ = table_on(staged)
+def test_after_a_lost_reply_create_looks_whether_the_table_exists() -> None:
+    store = ScriptedStore()
+    table, _ = table_on(store)
 
     def lose_reply(request: CreateTable) -> None:
-        staged.inner.send_blocking(request)
+        store.inner.send_blocking(request)
         raise OutcomeUnknown("no reply")
 
-    staged.play(CreateTable, OutcomeUnknown("no reply, and not done"), lose_reply)
+    store.script(CreateTable, OutcomeUnknown("no reply, and not done"), lose_reply)
     assert table.create().status == "ACTIVE"
-    assert staged.sent["CreateTable"] == 2
-    staged.close()
+    assert store.sent["CreateTable"] == 2
+    store.close()
 
 
-def test_create_waits_for_an_index_that_somebody_else_adds() -> None:
-    staged = Staged()
-    staged.send_blocking(CreateTable(NUMERIC))
-    table, port = table_on(staged)
+def test_create_waits_for_an_index_that_another_process_adds() -> None:
+    store = ScriptedStore()
+    store.send_blocking(CreateTable(NUMERIC))
+    table, port = table_on(store)
 
-    def overtaken(request: AddIndex) -> None:
-        staged.inner.send_blocking(request)
-        staged.play(
-            DescribeTable, staged.in_state("UPDATING", "CREATING"), staged.in_state("ACTIVE", "CREATING")
+    def overtake(request: AddIndex) -> None:
+        store.inner.send_blocking(request)
+        store.script(
+            DescribeTable, store.in_state("UPDATING", "CREATING"), store.in_state("ACTIVE", "CREATING")
         )
         raise IndexExistsError("another process was faster")
 
-    staged.play(AddIndex, overtaken)
+    store.script(AddIndex, overtake)
     assert table.create().schema.indexes == (INDEX,)
-    assert staged.sent["AddIndex"] == 1
+    assert store.sent["AddIndex"] == 1
     assert len(port.slept) == 3
-    staged.close()
+    store.close()
 
 
-def test_an_expiry_that_somebody_else_sets_at_the_same_time_is_fine() -> None:
-    staged = Staged()
-    table, _ = table_on(staged)
+def test_create_accepts_an_expiry_that_another_process_sets_at_the_same_time() -> None:
+    store = ScriptedStore()
+    table, _ = table_on(store)
 
-    def overtaken(request: SetTtl) -> None:
-        staged.inner.send_blocking(request)
+    def overtake(request: SetTtl) -> None:
+        store.inner.send_blocking(request)
         raise InvalidRequestError("TimeToLive is already enabled")
 
-    staged.play(SetTtl, overtaken)
+    store.script(SetTtl, overtake)
     table.create()
-    assert staged.sent["SetTtl"] == 1
-    staged.close()
+    assert store.sent["SetTtl"] == 1
+    store.close()
 
 
 def test_an_expiry_that_cannot_be_set_is_an_error() -> None:
-    staged = Staged()
-    table, _ = table_on(staged)
-    staged.play(SetTtl, InvalidRequestError("no such thing here"))
+    store = ScriptedStore()
+    table, _ = table_on(store)
+    store.script(SetTtl, InvalidRequestError("no such thing here"))
     with pytest.raises(InvalidRequestError, match="no such thing"):
         table.create()
-    staged.close()
+    store.close()
 
 
 def test_create_gives_up_on_a_table_that_never_settles() -> None:
-    staged = Staged()
-    staged.send_blocking(CreateTable(NUMERIC))
-    table, port = table_on(staged)
-    staged.play(DescribeTable, *[staged.in_state("UPDATING")] * 1000)
+    store = ScriptedStore()
+    store.send_blocking(CreateTable(NUMERIC))
+    table, port = table_on(store)
+    store.script(DescribeTable, *[store.in_state("UPDATING")] * 1000)
     with pytest.raises(ServiceUnavailableError, match="table app is still UPDATING") as caught:
         table.create()
     assert caught.value.retryable
     assert PATIENCE <= sum(port.slept) < PATIENCE + 6
-    staged.close()
+    store.close()
 
 
-def test_create_gives_up_when_others_keep_getting_in_between() -> None:
-    staged = Staged()
-    table, _ = table_on(staged)
-    staged.play(CreateTable, *[TableExistsError("another process was faster")] * 1000)
+def test_create_gives_up_if_other_processes_keep_changing_the_table() -> None:
+    store = ScriptedStore()
+    table, _ = table_on(store)
+    store.script(CreateTable, *[TableExistsError("another process was faster")] * 1000)
     with pytest.raises(ServiceUnavailableError, match="other processes keep changing it"):
         table.create()
-    assert staged.sent["CreateTable"] < 50
-    staged.close()
+    assert store.sent["CreateTable"] < 50
+    store.close()
 
 
 def test_many_creators_at_once_all_get_the_table(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_opening_a_database_creates_no_table() -> None:
             db.table.describe()
 
 
-def test_describe_gives_the_table_as_it_is() -> None:
+def test_describe_returns_the_current_description() -> None:
     with Database("memory:") as db:
         db.table.create()
         assert db.table.exists() is True
@@ -318,38 +318,38 @@ def test_items_are_counted_only_for_a_description() -> None:
         assert db.table.describe().item_count == 1
 
 
-def test_a_table_that_is_being_created_is_waited_for() -> None:
-    staged = Staged()
-    table, port = table_on(staged)
+def test_exists_and_describe_wait_for_a_table_that_is_being_created() -> None:
+    store = ScriptedStore()
+    table, port = table_on(store)
     table.create()
     for ask in (table.exists, table.describe):
-        staged.play(DescribeTable, staged.in_state("CREATING"), staged.in_state("UPDATING"))
+        store.script(DescribeTable, store.in_state("CREATING"), store.in_state("UPDATING"))
         assert ask()
     assert len(port.slept) == 4
-    staged.close()
+    store.close()
 
 
-def test_a_table_that_is_being_deleted_is_waited_for_and_gone() -> None:
-    staged = Staged()
-    table, port = table_on(staged)
+def test_exists_waits_for_a_table_that_is_being_deleted() -> None:
+    store = ScriptedStore()
+    table, port = table_on(store)
     table.create()
-    staged.play(DescribeTable, staged.in_state("DELETING"), TableNotFoundError("gone"))
+    store.script(DescribeTable, store.in_state("DELETING"), TableNotFoundError("gone"))
     assert table.exists() is False
     assert len(port.slept) == 1
-    staged.close()
+    store.close()
 
 
-def test_an_index_under_way_does_not_hold_up_a_description() -> None:
-    staged = Staged()
-    table, port = table_on(staged)
+def test_describe_does_not_wait_for_an_index_that_is_being_created() -> None:
+    store = ScriptedStore()
+    table, port = table_on(store)
     table.create(mode="B")
-    staged.play(DescribeTable, staged.in_state("ACTIVE", "CREATING"))
+    store.script(DescribeTable, store.in_state("ACTIVE", "CREATING"))
     assert table.describe().index_status == {"active_storage_index": "CREATING"}
     assert port.slept == []
-    staged.close()
+    store.close()
 
 
-def test_delete_says_whether_there_was_a_table() -> None:
+def test_delete_returns_whether_there_was_a_table() -> None:
     with Database("memory:") as db:
         assert db.table.delete() is False
         db.table.create()
@@ -365,59 +365,59 @@ def test_delete_touches_no_other_table() -> None:
         assert db.send(DescribeTable("app")).schema == NUMERIC
 
 
-def test_a_table_that_somebody_else_deletes_meanwhile_is_no_error() -> None:
-    staged = Staged()
-    table, _ = table_on(staged)
+def test_delete_returns_false_if_another_process_deletes_the_table_first() -> None:
+    store = ScriptedStore()
+    table, _ = table_on(store)
     table.create()
-    staged.play(DeleteTable, TableNotFoundError("another process was faster"))
+    store.script(DeleteTable, TableNotFoundError("another process was faster"))
     assert table.delete() is False
-    staged.close()
+    store.close()
 
 
-def test_delete_waits_while_somebody_is_changing_the_table() -> None:
-    staged = Staged()
-    table, port = table_on(staged)
+def test_delete_waits_while_another_process_changes_the_table() -> None:
+    store = ScriptedStore()
+    table, port = table_on(store)
     table.create()
-    staged.play(DeleteTable, TableExistsError("in use"))
-    staged.play(DescribeTable, None, staged.in_state("UPDATING"))
+    store.script(DeleteTable, TableExistsError("in use"))
+    store.script(DescribeTable, None, store.in_state("UPDATING"))
     assert table.delete() is True
     assert table.exists() is False
     assert len(port.slept) == 2
-    staged.close()
+    store.close()
 
 
 def test_delete_gives_up_when_the_table_stays_in_use() -> None:
-    staged = Staged()
-    table, _ = table_on(staged)
+    store = ScriptedStore()
+    table, _ = table_on(store)
     table.create()
-    staged.play(DeleteTable, *[TableExistsError("in use")] * 1000)
+    store.script(DeleteTable, *[TableExistsError("in use")] * 1000)
     with pytest.raises(ServiceUnavailableError, match="could not be deleted"):
         table.delete()
-    staged.close()
+    store.close()
 
 
-def test_a_deletion_whose_reply_is_lost_is_looked_at_and_not_repeated() -> None:
-    staged = Staged()
-    table, _ = table_on(staged)
+def test_after_a_lost_reply_delete_raises_and_is_not_repeated() -> None:
+    store = ScriptedStore()
+    table, _ = table_on(store)
     table.create()
 
     def lose_reply(request: DeleteTable) -> None:
-        staged.inner.send_blocking(request)
+        store.inner.send_blocking(request)
         raise OutcomeUnknown("no reply")
 
-    staged.play(DeleteTable, OutcomeUnknown("no reply, and not done"), lose_reply)
+    store.script(DeleteTable, OutcomeUnknown("no reply, and not done"), lose_reply)
     with pytest.raises(OutcomeUnknown):
         table.delete()
     assert table.exists() is True
     assert table.delete() is True
-    assert staged.sent["DeleteTable"] == 2
-    staged.close()
+    assert store.sent["DeleteTable"] == 2
+    store.close()
 
 
-# --- the twins ---
+# --- sync and async ---
 
 
-def test_the_awaited_twin_does_the_same() -> None:
+def test_an_async_table_does_the_same() -> None:
     async def work() -> None:
         async with AsyncDatabase("memory:", table_name="app") as db:
             assert db.table.name == "app"
@@ -431,7 +431,7 @@ def test_the_awaited_twin_does_the_same() -> None:
     asyncio.run(work())
 
 
-def test_a_twin_has_the_settings_of_its_database() -> None:
+def test_the_async_database_of_a_sync_one_has_its_settings() -> None:
     with Database("memory:", table_name="app", index_name="mine", manage_table=False) as db:
         assert db.aio.table.name == "app"
         assert db.aio.sync.aio._context.settings == db._context.settings

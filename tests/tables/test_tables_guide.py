@@ -1,4 +1,4 @@
-"""The guide to tables leaves out no setting and no reserved name."""
+"""The guide to tables lists every setting, reserved name and method."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ROWS = [line for line in GUIDE.partition("## The settings")[2].splitlines() if l
 
 
 def test_every_setting_is_in_the_guide_and_nothing_else() -> None:
-    told = [name for row in ROWS for name in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert sorted(told) == sorted({"url", *NAMES, *setting_parsers()})
+    listed = [name for row in ROWS for name in re.findall(r"`(\w+)`", row.split("|")[1])]
+    assert sorted(listed) == sorted({"url", *NAMES, *setting_parsers()})
 
 
 def test_the_defaults_in_the_guide_are_the_defaults() -> None:
     settings = resolve({}, {}, {})
-    told = {row.split("|")[1].strip(" `"): row.split("|")[2] for row in ROWS}
+    listed = {row.split("|")[1].strip(" `"): row.split("|")[2] for row in ROWS}
     for name in ("url", "durability", "table_name", "index_name", "namespace", "separator", "single_writes"):
-        assert f"`{getattr(settings, name)}`" in told[name]
+        assert f"`{getattr(settings, name)}`" in listed[name]
 
 
 def test_every_reserved_name_is_in_the_guide() -> None:

@@ -1,4 +1,4 @@
-"""A table's layout: two modes, and every table that cannot be used is refused with what to add."""
+"""A table's layout: two modes, and tables that cannot be used are refused with a definition that works."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def index(
 
 
 def definition_in(error: ConfigurationError) -> dict[str, Any]:
-    """The definition that a refusal's hint ends with."""
+    """The definition that a find_refusal's hint ends with."""
     assert error.hint is not None
     _, brace, rest = error.hint.partition("\n{")
     found: dict[str, Any] = json.loads(brace + rest)
     return found
 
 
-def refusal(described: TableDescription, chosen: Settings) -> ConfigurationError:
+def find_refusal(described: TableDescription, chosen: Settings) -> ConfigurationError:
     with pytest.raises(ConfigurationError) as caught:
         layout_of(described, chosen)
     return caught.value
@@ -80,7 +80,7 @@ def test_key_names_are_the_tables_own() -> None:
     }
 
 
-def test_in_mode_a_an_index_of_the_name_is_of_no_interest() -> None:
+def test_in_mode_a_an_index_with_the_configured_name_is_ignored() -> None:
     useless = index("as_index_pk:N", None, "KEYS_ONLY")
     assert layout_of(description("pk:S", "sk:S", useless, index_status="CREATING"), settings()) == MODE_A
 
@@ -133,7 +133,7 @@ def test_h_and_r_are_read_back_as_they_were_written(layout: Layout, h: str, r: s
     rows=st.sets(st.tuples(st.sampled_from(["x", "y"]), st.text("ab#", min_size=1, max_size=4)), max_size=12),
     prefix=st.text("ab#", max_size=2),
 )
-def test_both_modes_store_and_list_the_same(rows: set[tuple[str, str]], prefix: str) -> None:
+def test_both_modes_store_and_list_the_same_items(rows: set[tuple[str, str]], prefix: str) -> None:
     found = [_list_ids(mode, rows, prefix) for mode in ("A", "B")]
     expected = sorted(r for h, r in rows if h == "x" and r.startswith(prefix))
     assert found == [expected, expected]
@@ -218,7 +218,7 @@ UNFIT_INDEXES = [
 
 
 def usable(schema: TableSchema, chosen: Settings, *indexes: IndexSchema) -> Layout:
-    """The layout of a table that is really made so."""
+    """The layout of a table after creating it and adding the indexes."""
     with Database("memory:") as db:
         made = db.send(CreateTable(schema))
         for added in indexes:
@@ -230,11 +230,13 @@ def usable(schema: TableSchema, chosen: Settings, *indexes: IndexSchema) -> Layo
 def test_a_table_with_an_unfit_key_is_refused_with_one_that_fits(
     described: TableDescription, problem: str
 ) -> None:
-    error = refusal(described, settings())
+    error = find_refusal(described, settings())
     assert problem in error.message
     assert not error.retryable
     suggested = table_from(definition_in(error))
-    assert suggested.name != "app", "that one exists, and its key cannot be changed"
+    assert suggested.name != "app", (
+        "the existing table's key cannot be changed, so the suggestion needs another name"
+    )
     assert usable(suggested, settings(table_name=suggested.name)).mode == "A"
 
 
@@ -247,7 +249,7 @@ def test_a_missing_table_is_refused_with_its_definition() -> None:
 
 
 def test_a_missing_index_is_refused_with_its_definition() -> None:
-    error = refusal(description("pk:S", "sk:N"), settings())
+    error = find_refusal(description("pk:S", "sk:N"), settings())
     assert error.message == "table app has a numeric sort key, so it needs the index active_storage_index"
     table, suggested = index_from(definition_in(error))
     assert (table, suggested) == ("app", INDEX)
@@ -256,14 +258,14 @@ def test_a_missing_index_is_refused_with_its_definition() -> None:
 
 def test_the_definition_of_a_missing_index_has_the_names_of_the_settings() -> None:
     chosen = settings(index_name="mine", index_partition_key="mine_h", index_sort_key="mine_r")
-    _, suggested = index_from(definition_in(refusal(description("pk:S", "sk:N", INDEX), chosen)))
+    _, suggested = index_from(definition_in(find_refusal(description("pk:S", "sk:N", INDEX), chosen)))
     assert suggested == IndexSchema("mine", KeyAttribute("mine_h"), KeyAttribute("mine_r"))
     assert usable(description("pk:S", "sk:N").schema, chosen, suggested).index == suggested
 
 
 @pytest.mark.parametrize(("unfit", "problem"), UNFIT_INDEXES)
 def test_an_unfit_index_is_refused_with_one_that_fits(unfit: IndexSchema, problem: str) -> None:
-    error = refusal(description("pk:S", "sk:N", unfit), settings())
+    error = find_refusal(description("pk:S", "sk:N", unfit), settings())
     assert problem in error.message
     _, suggested = index_from(definition_in(error))
     assert usable(description("pk:S", "sk:N").schema, settings(), suggested).mode == "B"
@@ -278,43 +280,43 @@ def test_an_unfit_index_is_refused_with_one_that_fits(unfit: IndexSchema, proble
         ("index_sort_key", "sort", "as_index_sk"),
     ],
 )
-def test_a_setting_that_names_something_else_than_the_key_is_refused(
+def test_a_setting_that_names_another_attribute_than_the_key_is_refused(
     setting: str, kind: str, actual: str
 ) -> None:
-    error = refusal(description("pk:S", "sk:N", INDEX), settings(**{setting: "other"}))
+    error = find_refusal(description("pk:S", "sk:N", INDEX), settings(**{setting: "other"}))
     assert error.message.startswith(f"{setting} is 'other', but the {kind} key of ")
     assert error.message.endswith(f" is {actual!r}")
     assert error.hint == f"set {setting} to {actual!r}, or remove the setting: Holdall finds the name itself"
 
 
-def test_partition_and_sort_key_cannot_be_exchanged_by_settings() -> None:
-    assert "partition_key is 'sk'" in refusal(description(), settings(partition_key="sk")).message
+def test_settings_cannot_exchange_partition_and_sort_key() -> None:
+    assert "partition_key is 'sk'" in find_refusal(description(), settings(partition_key="sk")).message
 
 
 @pytest.mark.parametrize("state", ["CREATING", "DELETING"])
-def test_an_index_that_is_on_its_way_says_wait(state: str) -> None:
-    error = refusal(description("pk:S", "sk:N", INDEX, index_status=state), settings())
+def test_the_hint_for_an_index_in_transition_is_to_wait(state: str) -> None:
+    error = find_refusal(description("pk:S", "sk:N", INDEX, index_status=state), settings())
     assert error.message.startswith(f"index active_storage_index of table app is {state}")
     assert error.retryable
     assert error.hint == "wait a while and try again"
 
 
 @pytest.mark.parametrize("state", ["CREATING", "DELETING"])
-def test_a_table_that_is_on_its_way_says_wait(state: str) -> None:
-    error = refusal(description(status=state), settings())
+def test_a_table_in_transition_is_refused_as_retryable(state: str) -> None:
+    error = find_refusal(description(status=state), settings())
     assert error.message.startswith(f"table app is {state}")
     assert error.retryable
 
 
-def test_waiting_is_not_advised_where_it_does_not_help() -> None:
+def test_an_index_in_transition_that_would_not_fit_is_not_retryable() -> None:
     unfit = description("pk:S", "sk:N", index(kind="KEYS_ONLY"), index_status="CREATING")
-    assert not refusal(unfit, settings()).retryable
+    assert not find_refusal(unfit, settings()).retryable
 
 
-def test_a_definition_to_paste_never_has_a_reserved_name() -> None:
+def test_a_suggested_definition_never_has_a_reserved_name() -> None:
     chosen = settings(partition_key="as_id", index_partition_key="as_key")
     assert table_from(definition_in(explain_missing_table(chosen))).partition == KeyAttribute("pk")
-    error = refusal(description("pk:S", "sk:N"), settings(index_sort_key="as_name"))
+    error = find_refusal(description("pk:S", "sk:N"), settings(index_sort_key="as_name"))
     assert index_from(definition_in(error))[1] == INDEX
 
 

@@ -1,4 +1,4 @@
-"""Tables that are in use get what a new version of the models needs: on every store."""
+"""Tables in use get the indexes and expiry that a new version of the models needs, on every store."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class Renamed(Model, table="Payouts", indexes=[Index("byAdmin", ["admin"], ["pla
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_an_index_of_the_databases_table_is_added_beside_items_that_are_there(store: str) -> None:
+def test_an_index_is_added_to_the_databases_table_that_has_items(store: str) -> None:
     with open_databases(store, 2) as (old, db):
         old.table.create(models=[OldOrder])
         with old.transaction() as tx:
             tx.create(OldOrder, number=1, product="tea")
         with db.transaction() as tx:
-            tx.create(Order, number=2, product="tea")  # by the new version, before the table has the index
+            tx.create(Order, number=2, product="tea")  # the new version writes before the table has the index
         plan = db.table.plan(models=[Order])
         assert [each.index.name for each in plan.tables[0].missing] == ["gsi1"]
         with pytest.raises(ConfigurationError, match="has no index gsi1"):
@@ -69,12 +69,12 @@ def test_an_index_of_the_databases_table_is_added_beside_items_that_are_there(st
         with db.transaction() as tx:
             tx.create(Order, number=3, product="tea")
         found = [order.number for order in db.query(Order, index="by_product", product="tea")]
-        assert found == [2, 3], "an item is in the index when it has the attributes"
-        assert db.get_one(Order, 1).product == "tea", "and stays where it is when it has not"
+        assert found == [2, 3], "only items with the attributes are in the index"
+        assert db.get_one(Order, 1).product == "tea", "an item without the attributes stays in the table"
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_a_table_of_a_models_own_gets_its_indexes_and_expiry_beside_items_that_are_there(store: str) -> None:
+def test_indexes_and_expiry_are_added_to_a_models_own_table_that_has_items(store: str) -> None:
     with open_databases(store) as (db,):
         db.table.create(models=[OldPayout])
         with db.transaction() as tx:
@@ -85,7 +85,7 @@ def test_a_table_of_a_models_own_gets_its_indexes_and_expiry_beside_items_that_a
         db.table.create(models=[Payout])
         assert db.table.plan(models=[Payout]).ok
         found = db.query(Payout, index="byAdmin", admin="bob")
-        assert [payout.turn for payout in found] == [3, 2, 1], "its fields are the index's attributes"
+        assert [payout.turn for payout in found] == [3, 2, 1], "the index's attributes are the model's fields"
         assert db.send(DescribeTtl(table.name)).attribute == "gone"
         ask = Query(table.name, KeyCondition("amount", {"N": "9"}), index="byAmount")
         (row,) = db.send(ask).items
@@ -93,7 +93,7 @@ def test_a_table_of_a_models_own_gets_its_indexes_and_expiry_beside_items_that_a
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_what_is_there_and_wrong_is_left_as_it_is(store: str) -> None:
+def test_an_index_that_does_not_fit_is_refused_and_not_changed(store: str) -> None:
     with open_databases(store) as (db,):
         db.table.create(models=[Payout])
         before = [db.send(DescribeTable(each.name)).schema for each in db.table.plan(models=[Payout]).tables]
@@ -101,11 +101,11 @@ def test_what_is_there_and_wrong_is_left_as_it_is(store: str) -> None:
             db.table.create(models=[Renamed, Order])
         after = [db.send(DescribeTable(schema.name)).schema for schema in before]
         assert after == before
-        assert db.table.plan(models=[Order]).tables[0].missing, "nothing else was made either"
+        assert db.table.plan(models=[Order]).tables[0].missing, "create made nothing else either"
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_an_expiry_that_is_there_is_kept(store: str) -> None:
+def test_an_expiry_by_another_attribute_is_refused_and_kept(store: str) -> None:
     with open_databases(store) as (db,):
         db.table.create(models=[OldPayout])
         (table,) = db.table.plan(models=[Payout]).tables
@@ -116,7 +116,7 @@ def test_an_expiry_that_is_there_is_kept(store: str) -> None:
 
 
 @pytest.mark.parametrize("store", STORES)
-def test_many_creators_at_once_all_get_the_tables_with_every_index(store: str) -> None:
+def test_many_concurrent_creators_all_get_the_tables_with_every_index(store: str) -> None:
     with open_databases(store, 4) as databases:
         databases[0].table.create(models=[OldOrder])
         start = Barrier(len(databases), timeout=60)

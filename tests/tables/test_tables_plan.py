@@ -1,4 +1,4 @@
-"""A plan says what models need against what their tables have; creating does what the plan says is missing."""
+"""A plan compares what models need with what their tables have; create makes what the plan reports as missing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tables_rig import Staged, index_from, table_from, table_on
+from tables_rig import ScriptedStore, index_from, table_from, table_on
 
 from holdall import AsyncDatabase, Database, Index, Key, Model, SortKey
 from holdall.core import (
@@ -78,7 +78,7 @@ def with_indexes(schema: TableSchema, *indexes: IndexSchema) -> TableSchema:
     return replace(schema, indexes=indexes)
 
 
-def plan_of(store: Staged, models: list[NeedsTable], **given: object) -> TablePlan:
+def plan_of(store: ScriptedStore, models: list[NeedsTable], **given: object) -> TablePlan:
     table, _ = table_on(store, **given)
     return table.plan(models=models)
 
@@ -90,15 +90,15 @@ def only(plan: TablePlan) -> PlannedTable:
 
 @pytest.fixture
 def store() -> Any:
-    staged = Staged()
-    yield staged
-    staged.close()
+    store = ScriptedStore()
+    yield store
+    store.close()
 
 
-# --- what is found ---
+# --- findings ---
 
 
-def test_of_tables_that_are_not_there_everything_is_missing(store: Staged) -> None:
+def test_a_plan_reports_everything_as_missing_if_the_tables_do_not_exist(store: ScriptedStore) -> None:
     plan = plan_of(store, ALL)
     assert not plan.ok
     assert plan.text() == (
@@ -113,14 +113,14 @@ def test_of_tables_that_are_not_there_everything_is_missing(store: Staged) -> No
     )
 
 
-def test_planning_changes_nothing_and_asks_only_for_descriptions(store: Staged) -> None:
+def test_planning_changes_nothing_and_only_describes_tables(store: ScriptedStore) -> None:
     store.inner.send_blocking(CreateTable(DATABASE))
     plan_of(store, ALL, manage_table=True)
     assert store.changes == []
     assert store.sent == {"DescribeTable": 2, "DescribeTtl": 1}
 
 
-def test_a_table_that_has_everything_is_ready(store: Staged) -> None:
+def test_a_table_that_has_everything_is_ready(store: ScriptedStore) -> None:
     for schema, ttl in ((with_indexes(DATABASE, GSI1), "_ttl"), (PAYOUTS, "gone")):
         store.send_blocking(CreateTable(schema))
         store.send_blocking(SetTtl(schema.name, ttl))
@@ -129,19 +129,19 @@ def test_a_table_that_has_everything_is_ready(store: Staged) -> None:
     assert plan.text() == "table app, for Order, Session: ready\ntable Payouts, for Payout: ready\n"
 
 
-def test_the_databases_table_is_planned_only_for_models_that_live_there(store: Staged) -> None:
+def test_the_databases_table_is_planned_only_for_models_stored_in_it(store: ScriptedStore) -> None:
     assert [table.name for table in plan_of(store, [Payout]).tables] == ["Payouts"]
     assert [table.name for table in plan_of(store, [Order]).tables] == ["app"]
     assert [table.name for table in plan_of(store, []).tables] == ["app"]
 
 
-def test_own_tables_are_looked_for_under_their_prefix(store: Staged) -> None:
+def test_own_tables_are_planned_with_the_prefix(store: ScriptedStore) -> None:
     store.send_blocking(CreateTable(PAYOUTS))
     plan = plan_of(store, [Payout], table_prefix="test-")
     assert (only(plan).name, only(plan).exists) == ("test-Payouts", False)
 
 
-def test_what_is_incomplete_says_what_is_missing(store: Staged) -> None:
+def test_the_plan_of_an_incomplete_table_lists_what_is_missing(store: ScriptedStore) -> None:
     store.send_blocking(CreateTable(DATABASE))
     table = only(plan_of(store, [Order, Session]))
     assert [(each.index, each.models) for each in table.missing] == [(GSI1, ("Order",))]
@@ -170,8 +170,8 @@ def test_what_is_incomplete_says_what_is_missing(store: Staged) -> None:
         ),
     ],
 )
-def test_an_index_that_is_there_and_otherwise_is_wrong(
-    store: Staged, found: IndexSchema, problem: str
+def test_an_existing_index_that_differs_is_wrong(
+    store: ScriptedStore, found: IndexSchema, problem: str
 ) -> None:
     store.send_blocking(CreateTable(with_indexes(DATABASE, found)))
     plan = plan_of(store, [Order])
@@ -181,21 +181,21 @@ def test_an_index_that_is_there_and_otherwise_is_wrong(
     assert plan.text().startswith("table app, for Order: does not fit\n")
 
 
-def test_an_index_that_holds_more_than_needed_is_right(store: Staged) -> None:
+def test_an_index_that_holds_more_than_needed_is_right(store: ScriptedStore) -> None:
     wide = IndexSchema("byAdmin", KeyAttribute("admin"))
     store.send_blocking(CreateTable(with_indexes(PAYOUTS, wide)))
     store.send_blocking(SetTtl("Payouts", "gone"))
     assert plan_of(store, [Payout]).ok
 
 
-def test_an_index_that_could_not_be_added_is_wrong(store: Staged) -> None:
+def test_an_index_that_could_not_be_added_is_wrong(store: ScriptedStore) -> None:
     other = IndexSchema("other", KeyAttribute("gsi1_pk", "B"))
     store.send_blocking(CreateTable(with_indexes(DATABASE, other)))
     (wrong,) = only(plan_of(store, [Order])).wrong
     assert (wrong.found, wrong.problem) == (None, "attribute gsi1_pk is defined with two types")
 
 
-def test_more_indexes_than_a_table_can_have_are_wrong(store: Staged) -> None:
+def test_more_indexes_than_a_table_can_have_are_wrong(store: ScriptedStore) -> None:
     others = [IndexSchema(f"old{n}", KeyAttribute("x")) for n in range(19)]
     store.send_blocking(CreateTable(with_indexes(DATABASE, *others)))
     table = only(plan_of(store, [Wide(2)]))
@@ -205,19 +205,19 @@ def test_more_indexes_than_a_table_can_have_are_wrong(store: Staged) -> None:
     ]
 
 
-def test_an_index_that_is_being_made_for_somebody_else_is_no_concern(store: Staged) -> None:
+def test_an_index_that_another_program_is_creating_does_not_matter(store: ScriptedStore) -> None:
     store.send_blocking(CreateTable(with_indexes(DATABASE, GSI1, IndexSchema("theirs", KeyAttribute("x")))))
     store.send_blocking(SetTtl("app", "_ttl"))
     true = store.inner.send_blocking(DescribeTable("app"))
     states = {"gsi1": "ACTIVE", "theirs": "CREATING"}
-    store.play(DescribeTable, lambda request: replace(true, index_status=states))
+    store.script(DescribeTable, lambda request: replace(true, index_status=states))
     assert plan_of(store, [Order]).ok
 
 
-def test_an_index_that_is_still_being_made_is_not_ready_yet(store: Staged) -> None:
+def test_an_index_that_is_still_being_created_is_not_ready_yet(store: ScriptedStore) -> None:
     store.send_blocking(CreateTable(with_indexes(DATABASE, GSI1)))
     store.send_blocking(SetTtl("app", "_ttl"))
-    store.play(DescribeTable, store.in_state("ACTIVE", "CREATING"))
+    store.script(DescribeTable, store.in_state("ACTIVE", "CREATING"))
     plan = plan_of(store, [Order])
     assert not plan.ok
     assert plan.text() == (
@@ -225,15 +225,15 @@ def test_an_index_that_is_still_being_made_is_not_ready_yet(store: Staged) -> No
     )
 
 
-def test_a_table_that_is_being_made_is_waited_for(store: Staged) -> None:
+def test_planning_waits_for_a_table_that_is_being_created(store: ScriptedStore) -> None:
     store.send_blocking(CreateTable(DATABASE))
-    store.play(DescribeTable, store.in_state("CREATING"))
+    store.script(DescribeTable, store.in_state("CREATING"))
     table, port = table_on(store)
     assert only(table.plan(models=[Order])).exists
     assert len(port.slept) == 1
 
 
-def test_an_index_that_no_model_needs_is_mentioned_and_no_fault(store: Staged) -> None:
+def test_an_index_that_no_model_needs_is_reported_as_unused(store: ScriptedStore) -> None:
     spare = IndexSchema("spare", KeyAttribute("x", "N"))
     store.send_blocking(CreateTable(with_indexes(DATABASE, GSI1, spare)))
     store.send_blocking(SetTtl("app", "_ttl"))
@@ -243,7 +243,7 @@ def test_an_index_that_no_model_needs_is_mentioned_and_no_fault(store: Staged) -
     assert plan.text() == "table app, for Order: ready\n  unused      index spare: x (N); holds ALL\n"
 
 
-def test_another_expiry_is_wrong_only_where_a_model_needs_its_own(store: Staged) -> None:
+def test_another_expiry_is_wrong_only_if_a_model_needs_its_own(store: ScriptedStore) -> None:
     store.send_blocking(CreateTable(with_indexes(DATABASE, GSI1)))
     store.send_blocking(SetTtl("app", "expires"))
     assert plan_of(store, [Order]).ok
@@ -279,7 +279,7 @@ def test_another_expiry_is_wrong_only_where_a_model_needs_its_own(store: Staged)
     ],
 )
 def test_a_table_whose_key_is_wrong_cannot_hold_its_models(
-    store: Staged, schema: TableSchema, models: list[NeedsTable], problem: str
+    store: ScriptedStore, schema: TableSchema, models: list[NeedsTable], problem: str
 ) -> None:
     store.send_blocking(CreateTable(schema))
     table = only(plan_of(store, models))
@@ -287,15 +287,15 @@ def test_a_table_whose_key_is_wrong_cannot_hold_its_models(
     assert table.remedy
 
 
-def test_a_number_that_a_table_keeps_as_text_is_fine(store: Staged) -> None:
+def test_a_numeric_key_that_a_table_keeps_as_text_is_fine(store: ScriptedStore) -> None:
     store.send_blocking(CreateTable(TableSchema("Payouts", KeyAttribute("_id"), KeyAttribute("_sk"))))
     assert only(plan_of(store, [Payout])).problem is None
 
 
-# --- for programs ---
+# --- as data for programs ---
 
 
-def test_the_plan_for_programs_has_the_definitions_that_add_what_is_missing(store: Staged) -> None:
+def test_the_plan_for_programs_has_the_definitions_of_missing_parts(store: ScriptedStore) -> None:
     store.send_blocking(CreateTable(DATABASE))
     plan = json.loads(json.dumps(plan_of(store, ALL).to_dict()))
     app, payouts = plan["tables"]
@@ -317,7 +317,7 @@ def test_the_plan_for_programs_has_the_definitions_that_add_what_is_missing(stor
     assert table_from(payouts["definition"]) == PAYOUTS
 
 
-def test_the_plan_for_programs_has_what_is_wrong_and_what_is_unused(store: Staged) -> None:
+def test_the_plan_for_programs_has_wrong_and_unused_indexes(store: ScriptedStore) -> None:
     found = IndexSchema("gsi1", KeyAttribute("gsi1_pk"))
     spare = IndexSchema("spare", KeyAttribute("x"), None, Projection("INCLUDE", ("y",)))
     store.send_blocking(CreateTable(with_indexes(DATABASE, found, spare)))
@@ -341,7 +341,7 @@ def test_the_plan_for_programs_has_what_is_wrong_and_what_is_unused(store: Stage
 # --- create ---
 
 
-def test_create_makes_all_that_the_models_need(store: Staged) -> None:
+def test_create_makes_everything_that_the_models_need(store: ScriptedStore) -> None:
     table, _ = table_on(store, table_prefix="test-")
     made = table.create(models=ALL)
     assert made == store.send_blocking(DescribeTable("app"))
@@ -351,10 +351,10 @@ def test_create_makes_all_that_the_models_need(store: Staged) -> None:
     assert store.send_blocking(DescribeTtl("app")).attribute == "_ttl"
     assert store.send_blocking(DescribeTtl("test-Payouts")).attribute == "gone"
     assert table.plan(models=ALL).ok
-    assert store.sent["AddIndex"] == 0, "a new table is made with its indexes"
+    assert store.sent["AddIndex"] == 0, "a new table is created together with its indexes"
 
 
-def test_creating_again_for_the_same_models_changes_nothing(store: Staged) -> None:
+def test_creating_again_for_the_same_models_changes_nothing(store: ScriptedStore) -> None:
     table, port = table_on(store)
     table.create(models=ALL)
     done = list(store.changes)
@@ -364,26 +364,26 @@ def test_creating_again_for_the_same_models_changes_nothing(store: Staged) -> No
 
 
 @pytest.mark.parametrize("own", [None, "Own"])
-def test_a_table_that_is_there_gets_its_indexes_one_at_a_time(store: Staged, own: str | None) -> None:
+def test_an_existing_table_gets_its_indexes_one_at_a_time(store: ScriptedStore, own: str | None) -> None:
     name = own or "app"
     schema = DATABASE if own is None else TableSchema("Own", KeyAttribute("_id"))
     store.send_blocking(CreateTable(schema))
     wide = Wide(20, own)
 
-    def slow(request: AddIndex) -> Any:
+    def create_slowly(request: AddIndex) -> Any:
         described = store.inner.send_blocking(DescribeTable(name))
         assert set(described.index_status.values()) <= {"ACTIVE"}
         made = store.inner.send_blocking(request)
-        store.play(
+        store.script(
             DescribeTable, store.in_state("UPDATING", "CREATING"), store.in_state("ACTIVE", "CREATING")
         )
         return made
 
-    store.play(AddIndex, *[slow] * 20)
+    store.script(AddIndex, *[create_slowly] * 20)
     table, port = table_on(store)
     table.create(models=[wide])
     assert store.sent["AddIndex"] == 20
-    assert len(port.slept) == 40, "after each, until it can be used"
+    assert len(port.slept) == 40, "twice for each index, until it is active"
     found = store.send_blocking(DescribeTable(name)).schema.indexes
     assert found == wide.needs.indexes
 
@@ -397,24 +397,24 @@ def test_a_table_that_is_there_gets_its_indexes_one_at_a_time(store: Staged, own
         (InvalidRequestError("a duplicate"), 0),
     ],
 )
-def test_an_index_that_somebody_else_is_adding_is_looked_at_again(
-    store: Staged, error: Exception, waits: int
+def test_create_looks_again_if_another_process_is_adding_the_index(
+    store: ScriptedStore, error: Exception, waits: int
 ) -> None:
     store.send_blocking(CreateTable(DATABASE))
 
-    def overtaken(request: AddIndex) -> None:
+    def overtake(request: AddIndex) -> None:
         store.inner.send_blocking(request)
         raise error
 
-    store.play(AddIndex, overtaken)
+    store.script(AddIndex, overtake)
     table, port = table_on(store)
     assert table.create(models=[Order]).schema.indexes == (GSI1,)
     assert (store.sent["AddIndex"], len(port.slept)) == (1, waits)
 
 
-def test_an_index_that_the_service_does_not_take_is_an_error(store: Staged) -> None:
+def test_an_index_that_the_service_refuses_is_an_error(store: ScriptedStore) -> None:
     store.send_blocking(CreateTable(DATABASE))
-    store.play(AddIndex, InvalidRequestError("no such thing here"))
+    store.script(AddIndex, InvalidRequestError("no such thing here"))
     table, _ = table_on(store)
     with pytest.raises(InvalidRequestError, match="no such thing"):
         table.create(models=[Order])
@@ -446,8 +446,8 @@ WRONG_INDEX = IndexSchema("gsi1", KeyAttribute("gsi1_pk"))
         ),
     ],
 )
-def test_create_refuses_what_is_wrong_before_it_makes_anything(
-    store: Staged, schema: TableSchema, ttl: str | None, problem: str
+def test_create_refuses_a_wrong_table_before_it_makes_anything(
+    store: ScriptedStore, schema: TableSchema, ttl: str | None, problem: str
 ) -> None:
     store.inner.send_blocking(CreateTable(schema))
     store.inner.send_blocking(SetTtl(schema.name, ttl))
@@ -458,7 +458,7 @@ def test_create_refuses_what_is_wrong_before_it_makes_anything(
     assert store.changes == []
 
 
-def test_the_refusal_of_a_wrong_index_ends_with_the_right_one(store: Staged) -> None:
+def test_the_hint_for_a_wrong_index_has_the_right_definition(store: ScriptedStore) -> None:
     store.send_blocking(CreateTable(with_indexes(DATABASE, WRONG_INDEX)))
     table, _ = table_on(store)
     with pytest.raises(ConfigurationError) as caught:
@@ -469,7 +469,7 @@ def test_the_refusal_of_a_wrong_index_ends_with_the_right_one(store: Staged) -> 
     assert index_from(json.loads(brace + rest)) == ("app", GSI1)
 
 
-def test_all_that_is_wrong_is_said_at_once(store: Staged) -> None:
+def test_create_reports_everything_that_is_wrong_at_once(store: ScriptedStore) -> None:
     store.send_blocking(CreateTable(with_indexes(DATABASE, WRONG_INDEX)))
     store.send_blocking(SetTtl("app", "expires"))
     store.send_blocking(CreateTable(TableSchema("Payouts", KeyAttribute("id"))))
@@ -479,7 +479,9 @@ def test_all_that_is_wrong_is_said_at_once(store: Staged) -> None:
     assert len(caught.value.message.split("; ")) == 3
 
 
-def test_a_table_of_another_mode_than_asked_is_refused_before_anything_is_made(store: Staged) -> None:
+def test_a_table_of_another_mode_than_requested_is_refused_before_anything_is_made(
+    store: ScriptedStore,
+) -> None:
     store.inner.send_blocking(CreateTable(DATABASE))
     table, _ = table_on(store)
     with pytest.raises(ConfigurationError, match="with mode A instead of B"):
@@ -487,7 +489,7 @@ def test_a_table_of_another_mode_than_asked_is_refused_before_anything_is_made(s
     assert store.changes == []
 
 
-def test_models_with_tables_of_their_own_go_with_a_numeric_sort_key() -> None:
+def test_models_with_their_own_tables_work_beside_a_numeric_sort_key() -> None:
     with Database("memory:") as db:
         db.table.create(mode="B", models=[Payout])
         assert db.table.layout().mode == "B"
@@ -498,7 +500,7 @@ def test_models_with_tables_of_their_own_go_with_a_numeric_sort_key() -> None:
             db.table.create(models=[Order])
 
 
-def test_the_awaited_twin_plans_and_creates_the_same() -> None:
+def test_an_async_table_plans_and_creates_the_same() -> None:
     async def work() -> None:
         async with AsyncDatabase("memory:", manage_table=False) as db:
             before = await db.table.plan(models=ALL)
@@ -528,7 +530,7 @@ TTLS = st.sampled_from([None, "_ttl", "other"])
 
 
 class Made:
-    """A model that needs this and that."""
+    """A model with the given needs."""
 
     def __init__(self, needs: TableNeeds) -> None:
         self.needs = needs
@@ -575,12 +577,12 @@ THERE = st.sampled_from(
 def test_create_does_what_the_plan_says_and_only_that(
     models: list[Made], there: list[tuple[TableSchema, list[IndexSchema], str | None]]
 ) -> None:
-    store = Staged()
+    store = ScriptedStore()
     for schema, indexes, ttl in there:
         try:
             store.inner.send_blocking(CreateTable(with_indexes(schema, *indexes)))
         except ConfigurationError:
-            continue  # no such table can be
+            continue  # such a table cannot exist
         store.inner.send_blocking(SetTtl(schema.name, ttl))
     before = _all(store)
     table, _ = table_on(store)
@@ -588,7 +590,7 @@ def test_create_does_what_the_plan_says_and_only_that(
         plan = table.plan(models=models)
     except ConfigurationError:
         store.close()
-        return  # models that do not go together
+        return  # these models cannot share a table
     wrong = any(each.faulty for each in plan.tables)
     try:
         table.create(models=models)
@@ -609,7 +611,7 @@ def test_create_does_what_the_plan_says_and_only_that(
     store.close()
 
 
-def _all(store: Staged) -> dict[str, tuple[TableSchema, str | None]]:
+def _all(store: ScriptedStore) -> dict[str, tuple[TableSchema, str | None]]:
     found = {}
     for name in ("app", "Own"):
         try:

@@ -1,4 +1,4 @@
-"""The policy of features: the tables, indexes and buckets that it names, and what is refused."""
+"""The IAM policy of features: the tables, indexes and buckets that it names, and requests that are refused."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_arns_have_the_partition_of_the_region(region: str, partition: str) -> N
     assert all(arn.startswith(f"arn:{partition}:") for each in found for arn in each["Resource"])
 
 
-def test_the_policy_that_creates_tables_also_creates_the_buckets_that_there_are() -> None:
+def test_a_policy_for_creating_tables_also_allows_creating_the_configured_buckets() -> None:
     with open_db() as db:
         assert len(statements(db, "create")) == 1
     with open_db(files="s3://one/a?acl=private&kms_key=k") as db:
@@ -110,7 +110,7 @@ def test_the_policy_that_creates_tables_also_creates_the_buckets_that_there_are(
     assert objects["Resource"] == [f"{arn}/a/*"]
 
 
-def test_the_exported_policy_is_that_of_the_features() -> None:
+def test_the_exported_template_has_the_policy_of_the_features() -> None:
     with open_db(files="s3://one") as db:
         template = json.loads(db.table.export(policy=["archive"]))
         expected = statements(db, "archive")
@@ -137,7 +137,7 @@ def test_a_feature_with_files_needs_a_bucket() -> None:
             db.table.export(policy=["files"])
 
 
-def test_unknown_features_and_none_are_refused() -> None:
+def test_unknown_features_and_an_empty_list_are_refused() -> None:
     with Database("memory:") as db:
         with pytest.raises(InvalidOptionsError, match="there is no policy for 'model'") as caught:
             db.table.export_policy(["model"])  # type: ignore[list-item]

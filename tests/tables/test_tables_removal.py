@@ -1,11 +1,11 @@
-"""Indexes that are removed: by name, never one that a model needs, beside processes that do the same."""
+"""Removing indexes: by name, never one that a model needs, while other processes may do the same."""
 
 from __future__ import annotations
 
 import asyncio
 
 import pytest
-from tables_rig import STORES, Staged, open_databases, settings, table_on
+from tables_rig import STORES, ScriptedStore, open_databases, settings, table_on
 
 from holdall import AsyncDatabase, Database, Index, Key, Model, SortKey
 from holdall.core import AddIndex, CreateTable, IndexSchema, KeyAttribute, RemoveIndex, TableSchema
@@ -96,7 +96,7 @@ def test_a_dry_run_removes_nothing() -> None:
         assert db.table.plan(models=[Order]).ok
 
 
-def test_a_table_that_is_missing_is_named() -> None:
+def test_the_error_for_a_missing_table_names_it() -> None:
     with (
         Database("memory:", table_prefix="test-") as db,
         pytest.raises(TableNotFoundError, match="test-Payouts"),
@@ -115,53 +115,53 @@ def test_async_code_removes_an_index_in_the_same_way() -> None:
     asyncio.run(remove())
 
 
-# --- beside other processes -------------------------------------------------------------------------------
+# --- other processes --------------------------------------------------------------------------------------
 
 
-def stage_table() -> Staged:
-    staged = Staged()
+def make_store() -> ScriptedStore:
+    store = ScriptedStore()
     schema = plan_schema(settings())
-    staged.inner.send_blocking(CreateTable(TableSchema(schema.name, schema.partition, schema.sort, (SPARE,))))
-    return staged
+    store.inner.send_blocking(CreateTable(TableSchema(schema.name, schema.partition, schema.sort, (SPARE,))))
+    return store
 
 
-def test_a_change_of_the_table_by_another_process_is_waited_for() -> None:
-    staged = stage_table()
-    table, port = table_on(staged)
-    staged.play(RemoveIndex, TableExistsError("being updated"))
+def test_remove_index_waits_while_another_process_changes_the_table() -> None:
+    store = make_store()
+    table, port = table_on(store)
+    store.script(RemoveIndex, TableExistsError("being updated"))
     assert table.remove_index("spare") == SPARE
-    assert staged.sent["RemoveIndex"] == 2
+    assert store.sent["RemoveIndex"] == 2
     assert len(port.slept) == 1
-    staged.close()
+    store.close()
 
 
 def test_two_processes_can_remove_the_same_index() -> None:
-    staged = stage_table()
-    table, _ = table_on(staged)
+    store = make_store()
+    table, _ = table_on(store)
 
-    def overtaken(request: RemoveIndex) -> None:
-        staged.inner.send_blocking(request)
+    def overtake(request: RemoveIndex) -> None:
+        store.inner.send_blocking(request)
         raise IndexNotFoundError("another process was faster")
 
-    staged.play(RemoveIndex, overtaken)
+    store.script(RemoveIndex, overtake)
     assert table.remove_index("spare") == SPARE
     assert table.remove_index("spare") is None
-    staged.close()
+    store.close()
 
 
-def test_an_unknown_outcome_is_looked_up_and_the_removal_is_not_repeated() -> None:
-    staged = stage_table()
-    table, _ = table_on(staged)
+def test_after_an_unknown_outcome_remove_index_checks_the_table_and_does_not_repeat() -> None:
+    store = make_store()
+    table, _ = table_on(store)
 
     def lose_reply(request: RemoveIndex) -> None:
-        staged.inner.send_blocking(request)
+        store.inner.send_blocking(request)
         raise OutcomeUnknown("the reply was lost")
 
-    staged.play(RemoveIndex, lose_reply)
+    store.script(RemoveIndex, lose_reply)
     assert table.remove_index("spare") == SPARE
-    staged.inner.send_blocking(AddIndex("app", SPARE))
-    staged.play(RemoveIndex, OutcomeUnknown("the request was lost"))
+    store.inner.send_blocking(AddIndex("app", SPARE))
+    store.script(RemoveIndex, OutcomeUnknown("the request was lost"))
     with pytest.raises(OutcomeUnknown):
         table.remove_index("spare")
-    assert staged.sent["RemoveIndex"] == 2
-    staged.close()
+    assert store.sent["RemoveIndex"] == 2
+    store.close()

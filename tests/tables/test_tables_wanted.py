@@ -1,4 +1,4 @@
-"""What models need of tables, and the tables that this comes to."""
+"""What models need from tables, and the tables that are planned for them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Numbered(Base, table="Numbered"):
 # --- what one model needs ---
 
 
-def test_a_model_without_index_needs_nothing_but_the_databases_table() -> None:
+def test_a_model_without_indexes_needs_only_the_databases_table() -> None:
     assert Plain.__table_needs__() == TableNeeds(None, None, None, (), None, "Plain")
 
 
@@ -75,13 +75,13 @@ def test_a_model_in_the_databases_table_needs_the_index_of_its_slot_and_expiry_b
     assert Order.__table_needs__() == TableNeeds(None, None, None, (gsi1,), "_ttl", "Order")
 
 
-def test_needs_are_under_the_name_that_the_model_has_in_the_store() -> None:
+def test_needs_have_the_name_that_the_model_has_in_the_store() -> None:
     needs = Item.__table_needs__()
     assert needs.model == "Thing"
     assert [index.name for index in needs.indexes] == ["gsi2", "gsi1"]
 
 
-def test_a_model_with_a_table_of_its_own_needs_keys_indexes_and_expiry_by_the_field_itself() -> None:
+def test_a_model_with_its_own_table_needs_its_keys_its_indexes_and_expiry_by_the_field_itself() -> None:
     assert Payout.__table_needs__() == TableNeeds(
         "Payouts",
         KeyAttribute("_id"),
@@ -100,7 +100,7 @@ def test_a_model_with_a_table_of_its_own_needs_keys_indexes_and_expiry_by_the_fi
     )
 
 
-def test_a_key_that_is_one_number_is_a_number_and_no_sort_key_is_none() -> None:
+def test_a_key_of_one_number_is_stored_as_a_number() -> None:
     needs = Numbered.__table_needs__()
     assert (needs.partition, needs.sort, needs.ttl) == (KeyAttribute("_id", "N"), None, None)
 
@@ -111,17 +111,17 @@ def test_an_abstract_model_has_no_needs(model: type[Model]) -> None:
         needs_of([model])
 
 
-def test_what_is_no_model_is_refused_by_name() -> None:
+def test_a_class_that_is_not_a_model_is_refused_by_name() -> None:
     stranger: Any = int
     with pytest.raises(TypeError, match="<class 'int'> is not a model"):
         needs_of([stranger])
 
 
-def test_a_model_that_is_given_twice_counts_once() -> None:
+def test_a_model_that_is_passed_twice_counts_once() -> None:
     assert needs_of([Order, Plain, Order]) == needs_of([Order, Plain])
 
 
-def test_the_models_of_a_module_are_those_it_defines_that_are_not_abstract() -> None:
+def test_the_models_of_a_module_are_the_concrete_ones_that_it_defines() -> None:
     names = {"Model": Model, "Base": Base, "Numbered": Numbered, "again": Numbered, "Order": Order, "x": 1}
     assert find_models(names, __name__) == [Numbered, Order]
     assert find_models(names, "elsewhere") == []
@@ -130,7 +130,7 @@ def test_the_models_of_a_module_are_those_it_defines_that_are_not_abstract() -> 
 # --- tables ---
 
 
-def test_without_models_the_one_table_is_wanted_that_create_has_always_made() -> None:
+def test_without_models_only_the_databases_table_is_planned() -> None:
     (table,) = plan_tables(settings(), ())
     assert table.schema == TableSchema("app", KeyAttribute("pk"), KeyAttribute("sk"))
     assert (table.own, table.models, table.ttl, table.expiring) == (None, (), "_ttl", ())
@@ -146,7 +146,7 @@ def test_models_in_the_databases_table_share_its_indexes() -> None:
     assert (table.models, table.expiring) == (("Plain", "Order", "Thing"), ("Order",))
 
 
-def test_tables_of_models_own_come_after_the_databases_with_the_prefix() -> None:
+def test_own_tables_of_models_follow_the_databases_table_and_have_the_prefix() -> None:
     first, second, third = plan_tables(settings(table_prefix="test-"), needs_of([Payout, Plain, Numbered]))
     assert (first.name, first.models) == ("app", ("Plain",))
     assert (second.name, second.own, second.ttl, second.expiring) == (
@@ -177,7 +177,7 @@ projections = st.one_of(
 
 
 @given(projections, projections)
-def test_a_joined_projection_covers_both_and_no_more(one: Projection, other: Projection) -> None:
+def test_a_joined_projection_covers_both_and_nothing_else(one: Projection, other: Projection) -> None:
     joined = one.joined(other)
     assert joined.covers(one)
     assert joined.covers(other)
@@ -188,14 +188,16 @@ def test_a_joined_projection_covers_both_and_no_more(one: Projection, other: Pro
 
 
 @given(projections, projections)
-def test_covering_is_what_it_says(one: Projection, other: Projection) -> None:
+def test_a_projection_covers_another_if_it_holds_all_its_attributes(
+    one: Projection, other: Projection
+) -> None:
     def list_held(projection: Projection) -> set[str]:
         return {*"abcd", "the rest"} if projection.kind == "ALL" else {*projection.names}
 
     assert one.covers(other) == (list_held(one) >= list_held(other))
 
 
-def test_an_index_that_two_models_share_holds_what_either_wants() -> None:
+def test_an_index_that_two_models_share_holds_what_either_needs() -> None:
     first, second = needs("One", indexes=(index("x"),)), needs("Two", indexes=(index("y"),))
     (_, table) = plan_tables(settings(), [first, second])
     assert table.indexes == (WantedIndex(index("x", "y"), ("One", "Two")),)
@@ -211,24 +213,24 @@ def test_an_index_that_two_models_share_holds_what_either_wants() -> None:
         ({"indexes": (index(key="b"),)}, "One and Two need different keys of the index byName"),
     ],
 )
-def test_models_of_one_table_that_cannot_agree_are_refused(other: dict[str, Any], problem: str) -> None:
+def test_conflicting_models_of_one_table_are_refused(other: dict[str, Any], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=f"table Own: {problem}"):
         plan_tables(settings(), [needs("One", ttl="soon", indexes=(index(),)), needs("Two", **other)])
 
 
-def test_models_in_the_databases_table_do_not_go_with_a_numeric_sort_key() -> None:
+def test_models_in_the_databases_table_cannot_have_a_numeric_sort_key() -> None:
     with pytest.raises(ConfigurationError, match=r"mode B .* so it cannot hold Order"):
         plan_tables(settings(), needs_of([Order, Payout]), "B")
     database, _ = plan_tables(settings(), needs_of([Payout]), "B")
     assert database.schema.sort == KeyAttribute("sk", "N")
 
 
-def test_no_models_own_table_is_the_databases() -> None:
+def test_a_models_own_table_cannot_be_the_databases_table() -> None:
     with pytest.raises(ConfigurationError, match="Payout cannot have Payouts as its own table"):
         plan_tables(settings(table_name="Payouts"), needs_of([Payout]))
 
 
-def test_a_table_that_dynamodb_would_not_take_is_refused() -> None:
+def test_a_table_that_dynamodb_would_refuse_is_refused_at_once() -> None:
     with pytest.raises(ConfigurationError, match="cannot be the name of a table"):
         plan_tables(settings(table_prefix="x" * 250), needs_of([Payout]))
     short = IndexSchema("by", KeyAttribute("a"))
