@@ -1,6 +1,6 @@
-"""Puts a file in parts, and kills itself when so many of them have arrived.
+"""A program that puts a file in parts and kills itself as soon as a given number of parts has arrived.
 
-``python dying_putter.py WHERE KEY PATH PARTS``; WHERE is ``file:DIRECTORY``, or the URL of a server of S3 and a prefix.
+``python dying_putter.py WHERE KEY PATH PARTS``; WHERE is ``file:DIRECTORY``, or the URL of an S3 server and a prefix.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Transfers a large file, and prints by how many KiB the most memory that this process ever had grew meanwhile.
+"""A program that transfers a large file and prints by how many KiB the peak memory of this process grew.
 
-``python measured_transfer.py WHERE BYTES WAY``; WHERE is ``file:DIRECTORY``, or the URL of a server of S3 and a prefix.
-WAY is ``path``, ``stream`` or ``async path``, or, of what one of these has put before, ``download``, ``handle`` or
-``pieces``. The file is sparse, so nothing has to be written first. Before the measurement a small object has gone the
-same way, so that everything is loaded.
+``python measured_transfer.py WHERE BYTES WAY``; WHERE is ``file:DIRECTORY``, or the URL of an S3 server and a prefix.
+WAY is ``path``, ``stream`` or ``async path``; or ``download``, ``handle`` or ``pieces``, for an object that an earlier
+run has put. The file is sparse, so nothing has to be written first. Before the measurement, the program transfers a
+small object in the same way, so that all modules are loaded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rig.files import service_at
 from holdall import Database
 
 
-def most() -> int:
+def measure_peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
@@ -48,9 +48,9 @@ def main(where: str, size: int, way: str) -> None:
         db.files.put("small", path)
         transfer(db, way, path, 5, "small")
         os.truncate(path, size)
-        before = most()
+        before = measure_peak()
         transfer(db, way, path, size, "large")
-        print(most() - before)
+        print(measure_peak() - before)
 
 
 if __name__ == "__main__":

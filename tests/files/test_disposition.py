@@ -1,4 +1,4 @@
-"""How a file is to be served: a Content-Disposition with its name in two forms, one of them plain."""
+"""The Content-Disposition of a file, with its name in two forms, one of them plain ASCII."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from holdall.files.upkeep import disposition_of, seconds
         ("bad\udcff.txt", "inline; filename=\"bad.txt\"; filename*=UTF-8''bad%3F.txt"),
     ],
 )  # fmt: skip
-def test_a_name_is_written_in_both_forms(filename: str, wanted: str) -> None:
+def test_a_file_name_is_written_in_both_forms(filename: str, wanted: str) -> None:
     assert disposition_of(None, filename) == wanted
     assert disposition_of("attachment", filename) == wanted.replace("inline", "attachment", 1)
 
 
 @given(filename=st.text(alphabet=st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60))
-def test_any_name_can_be_sent_as_a_header_and_read_back(filename: str) -> None:
+def test_any_file_name_can_be_sent_in_a_header_and_read_back(filename: str) -> None:
     written = disposition_of("attachment", filename)
     request: ObjectRequest[Any] = SignUrl("s", "k", "GET", 60, ObjectHeaders(None, written))
     check_object_request(request)
@@ -44,12 +44,12 @@ def test_any_name_can_be_sent_as_a_header_and_read_back(filename: str) -> None:
     assert plain.count('"') == 2
 
 
-def test_without_a_name_it_is_what_was_given() -> None:
+def test_without_a_file_name_the_callers_disposition_is_used() -> None:
     assert disposition_of(None, None) is None
     assert disposition_of('form-data; name="x"', None) == 'form-data; name="x"'
     with pytest.raises(InvalidOptionsError, match="inline or attachment"):
         disposition_of("form-data", "x")
 
 
-def test_seconds_are_whole() -> None:
+def test_seconds_are_rounded_down() -> None:
     assert [seconds(value) for value in (1, 1.9, 300)] == [1, 1, 300]

@@ -1,4 +1,4 @@
-"""What killed downloads leave beside their targets does not stay for good."""
+"""Downloads remove the leftovers of killed downloads beside their targets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def kill_during(download: Download, place: Path, **options: Any) -> Path:
-    """Download in a process that is killed on the way; gives what it left."""
+    """Download in a process that is killed before the end; return the path that it left."""
     before = set(place.iterdir())
 
     def die(done: int, total: int | None) -> None:
@@ -72,17 +72,17 @@ def kill_during(download: Download, place: Path, **options: Any) -> Path:
 
 
 def age(path: Path, seconds: float) -> None:
-    """Have everything below a path last written so long ago."""
+    """Set the modification time of everything below a path to so many seconds ago."""
     for each in (*path.rglob("*"), path):
         os.utime(each, (time() - seconds,) * 2)
 
 
 @pytest.mark.parametrize("download", [file, artifact, directory], ids=lambda each: each.__name__)
-def test_what_a_killed_download_left_is_removed_by_a_later_one(place: Path, download: Download) -> None:
+def test_a_later_download_removes_the_leftovers_of_a_killed_one(place: Path, download: Download) -> None:
     left = kill_during(download, place)
     with open_db(place.parent) as db:
         file(db, place / "young")
-    assert left.exists()  # its process may be alive
+    assert left.exists()  # its process may still be alive
     age(left, 2 * HOUR)
     (place / ".mine.part").touch()
     with open_db(place.parent) as db:
@@ -91,7 +91,7 @@ def test_what_a_killed_download_left_is_removed_by_a_later_one(place: Path, down
 
 
 @pytest.mark.parametrize("download", [file, artifact, directory], ids=lambda each: each.__name__)
-def test_what_can_be_resumed_stays_for_a_week(place: Path, download: Download) -> None:
+def test_leftovers_that_can_be_resumed_are_kept_for_a_week(place: Path, download: Download) -> None:
     left = kill_during(download, place, resume=True)
     for days, is_kept in ((6, True), (8, False)):
         age(left, days * 24 * HOUR)
@@ -100,7 +100,7 @@ def test_what_can_be_resumed_stays_for_a_week(place: Path, download: Download) -
         assert left.exists() is is_kept
 
 
-def test_a_directory_that_is_still_written_to_below_is_left_alone(place: Path) -> None:
+def test_a_directory_with_recent_writes_in_a_subdirectory_is_left_alone(place: Path) -> None:
     left = kill_during(directory, place)
     inner = next(each for each in left.rglob("*") if each.is_dir())
     age(left, 2 * HOUR)

@@ -1,4 +1,4 @@
-"""A transfer that is cancelled, whenever that is, leaves all or nothing: no half object, and no upload under way."""
+"""A transfer that is cancelled at any moment leaves all or nothing: no partial object and no unfinished upload."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAYS = [Way("memory", "awaiting", 1), Way("memory", "awaiting", 3), Way("disk", 
 
 
 class Steps:
-    """Counts the moments at which the event loop may do something else, and cancels a task at one of them."""
+    """Counts the moments at which the event loop can switch tasks, and cancels a task at one of them."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -39,7 +39,7 @@ class Steps:
 async def cancel_everywhere(
     files: Rig, flow: Callable[[], Coroutine[Any, Any, Any]], check: Callable[[], Coroutine[Any, Any, None]]
 ) -> set[str]:
-    """Run a flow again and again, each time cancelled at another moment; gives how it ended."""
+    """Run a flow repeatedly, cancelling it at another moment each time; return the ways in which it ended."""
     steps = files.service.before = files.service.after = Steps()
     await flow()
     moments = steps.count
@@ -128,7 +128,7 @@ def test_a_download_cancelled_at_any_moment_leaves_all_or_nothing(way: Way) -> N
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_a_cancelled_put_sends_no_more_parts_than_were_on_their_way(way: Way) -> None:
+def test_a_cancelled_put_starts_no_further_parts(way: Way) -> None:
     async def main(files: Rig) -> None:
         task = asyncio.ensure_future(files.db.files.put("it", pattern(500 * PART)))
 
@@ -147,7 +147,7 @@ def test_a_cancelled_put_sends_no_more_parts_than_were_on_their_way(way: Way) ->
         asyncio.run(main(files))
 
 
-def test_what_was_begun_while_the_caller_was_cancelled_is_given_up() -> None:
+def test_an_upload_that_begins_while_the_caller_is_cancelled_is_aborted() -> None:
     async def main(files: Rig) -> None:
         task = asyncio.ensure_future(files.db.files.put("it", DATA))
         began = asyncio.Event()
@@ -156,7 +156,7 @@ def test_what_was_begun_while_the_caller_was_cancelled_is_given_up() -> None:
             if isinstance(request, BeginUpload):
                 task.cancel()
                 began.set()
-                await asyncio.sleep(0)  # the reply is on its way, and no task seems to wait for it
+                await asyncio.sleep(0)  # the reply arrives after the task was cancelled
 
         files.service.before = wait
         with pytest.raises(asyncio.CancelledError):
@@ -168,7 +168,7 @@ def test_what_was_begun_while_the_caller_was_cancelled_is_given_up() -> None:
         asyncio.run(main(files))
 
 
-def test_in_a_bucket_a_cancelled_upload_is_gone() -> None:
+def test_a_cancelled_transfer_leaves_nothing_in_a_bucket() -> None:
     async def main(files: Rig) -> None:
         data = pattern(30_000_000)
         for number in (1, 3):
@@ -200,9 +200,9 @@ def test_in_a_bucket_a_cancelled_upload_is_gone() -> None:
         asyncio.run(main(files))
 
 
-def test_a_put_with_a_time_limit_is_given_up_when_it_is_over() -> None:
+def test_a_put_is_aborted_when_its_time_limit_expires() -> None:
     class Slow:
-        """A stream whose bytes never come to an end, nor at once."""
+        """A stream that never ends and lets other tasks run between reads."""
 
         async def read(self, size: int) -> bytes:
             await asyncio.sleep(0)

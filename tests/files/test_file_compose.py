@@ -1,4 +1,4 @@
-"""Composing: one object of several, whatever their sizes, without their bytes passing through here if they need not."""
+"""Composing one object from several of any size; the service copies their bytes itself if it can."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIZES = {
 
 @everywhere
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES.keys())
-async def test_objects_of_any_sizes_make_one(files: Rig, sizes: list[int]) -> None:
+async def test_objects_of_any_sizes_are_composed_into_one(files: Rig, sizes: list[int]) -> None:
     bodies = [bytes([number + 1]) * 7 + pattern(size) for number, size in enumerate(sizes)]
     bodies = [body[:size] for body, size in zip(bodies, sizes, strict=True)]
     for number, body in enumerate(bodies):
@@ -42,7 +42,7 @@ async def test_objects_of_any_sizes_make_one(files: Rig, sizes: list[int]) -> No
     parts = files.service.list_sent(UploadPart) + files.service.list_sent(CopyPart)
     by_number = {part.number: part.size if isinstance(part, CopyPart) else len(part.body) for part in parts}
     assert all(size >= LEAST for number, size in by_number.items() if number < len(by_number)), (
-        "as S3 demands"
+        "as S3 requires"
     )
     assert await files.files.get("it") == b"".join(bodies)
     assert await files.uploads() == ()
@@ -60,7 +60,7 @@ async def test_large_objects_are_copied_by_the_service(files: Rig) -> None:
     assert not files.service.list_sent(GetObject)
     files.service.requests.clear()
     await files.files.compose(["small", "large", "larger"], "it")
-    assert files.service.bytes_in == LEAST, "as much as the first part lacked"
+    assert files.service.bytes_in == LEAST, "the bytes that the first part lacked"
     assert len(files.service.list_sent(UploadPart)) == 1
 
 
@@ -74,7 +74,7 @@ async def test_an_object_can_be_appended_to_and_used_more_than_once(files: Rig) 
 
 
 @everywhere
-async def test_the_whole_has_the_headers_that_it_is_given(files: Rig) -> None:
+async def test_the_composed_object_has_the_headers_that_the_caller_passes(files: Rig) -> None:
     given: Any = {"content_type": "text/csv", "disposition": "attachment", "cache_control": "no-store"}
     for size in (FEW, LEAST):
         await files.files.put("source", pattern(size), content_type="text/plain")
@@ -95,7 +95,7 @@ async def test_if_absent_nothing_is_replaced(files: Rig) -> None:
 
 
 @in_memory
-async def test_what_cannot_be_composed_is_refused_before_anything_is_written(files: Rig) -> None:
+async def test_an_impossible_composition_is_refused_before_anything_is_written(files: Rig) -> None:
     await files.files.put("source", b"x")
     none: list[str] = []
     for given in (none, "source"):

@@ -1,4 +1,4 @@
-"""When requests fail: what was begun is given up, what was there stays, and the first trouble is what is told."""
+"""When requests fail: unfinished uploads are aborted, existing objects stay, and the first error is raised."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DATA = pattern(7 * PART + 1)
 
 
 def fail_requests(*kinds: type[Any], error: Exception, at: int = 1) -> Any:
-    """For `Meddler.before` or ``after``: requests of these kinds fail, from the nth on."""
+    """A function for `Meddler.before` or ``after`` that fails requests of these kinds, from the nth on."""
     seen = 0
 
     def fail(request: Any) -> None:
@@ -45,7 +45,7 @@ def fail_requests(*kinds: type[Any], error: Exception, at: int = 1) -> Any:
 
 @in_small_parts
 @pytest.mark.parametrize("at", [1, 2, 5, 8])
-async def test_when_a_part_fails_the_upload_is_given_up(files: Rig, at: int) -> None:
+async def test_if_a_part_fails_the_upload_is_aborted(files: Rig, at: int) -> None:
     for source in (DATA, files.file(DATA), io.BufferedReader(io.BytesIO(DATA))):
         files.service.before = fail_requests(UploadPart, error=ServiceUnavailableError("away"), at=at)
         files.service.requests.clear()
@@ -58,7 +58,7 @@ async def test_when_a_part_fails_the_upload_is_given_up(files: Rig, at: int) -> 
 
 
 @in_small_parts
-async def test_when_a_reply_to_a_part_is_lost_the_upload_is_given_up(files: Rig) -> None:
+async def test_if_the_reply_to_a_part_is_lost_the_upload_is_aborted(files: Rig) -> None:
     files.service.after = fail_requests(UploadPart, error=OutcomeUnknown("lost"), at=3)
     with pytest.raises(OutcomeUnknown):
         await files.files.put("it", DATA)
@@ -66,7 +66,7 @@ async def test_when_a_reply_to_a_part_is_lost_the_upload_is_given_up(files: Rig)
 
 
 @in_small_parts
-async def test_when_the_beginning_or_the_end_fails_nothing_is_left(files: Rig) -> None:
+async def test_if_the_first_or_last_request_fails_nothing_is_left(files: Rig) -> None:
     for kind in (BeginUpload, CompleteUpload):
         files.service.before = fail_requests(kind, error=AccessDeniedError("no"))
         with pytest.raises(AccessDeniedError):
@@ -75,7 +75,7 @@ async def test_when_the_beginning_or_the_end_fails_nothing_is_left(files: Rig) -
 
 
 @in_small_parts
-async def test_when_the_end_may_have_happened_nothing_is_given_up(files: Rig) -> None:
+async def test_if_the_upload_may_be_complete_it_is_not_aborted(files: Rig) -> None:
     files.service.after = fail_requests(CompleteUpload, error=OutcomeUnknown("the reply was lost"))
     with pytest.raises(OutcomeUnknown):
         await files.files.put("it", DATA)
@@ -85,7 +85,7 @@ async def test_when_the_end_may_have_happened_nothing_is_given_up(files: Rig) ->
 
 
 @in_small_parts
-async def test_when_giving_up_fails_too_the_first_trouble_is_told_with_a_note(files: Rig) -> None:
+async def test_if_the_abort_fails_too_the_first_error_is_raised_with_a_note(files: Rig) -> None:
     def fail(request: Any) -> None:
         if isinstance(request, UploadPart | AbortUpload):
             raise ServiceUnavailableError(f"no {type(request).__name__}")
@@ -98,7 +98,7 @@ async def test_when_giving_up_fails_too_the_first_trouble_is_told_with_a_note(fi
 
 
 @everywhere
-async def test_a_put_that_fails_leaves_what_was_there(files: Rig) -> None:
+async def test_a_failed_put_keeps_the_existing_object(files: Rig) -> None:
     await files.files.put("it", b"old")
     large = pattern(9_000_000)
     for kind, source in ((PutObject, b"new"), (UploadPart, large), (CompleteUpload, large)):
@@ -111,7 +111,7 @@ async def test_a_put_that_fails_leaves_what_was_there(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_a_composition_that_fails_is_given_up(files: Rig) -> None:
+async def test_a_failed_composition_is_aborted(files: Rig) -> None:
     sources = [pattern(5 * 1024 * 1024), b"few", b"more"]
     files.service.traits = None
     for number, data in enumerate(sources):
@@ -127,7 +127,7 @@ async def test_a_composition_that_fails_is_given_up(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_a_source_that_is_replaced_while_it_is_composed_is_not_mixed(files: Rig) -> None:
+async def test_a_source_that_is_replaced_during_a_composition_is_not_mixed(files: Rig) -> None:
     files.service.traits = None
     await files.files.put("one", pattern(5 * 1024 * 1024))
     await files.files.put("two", b"old")
@@ -144,14 +144,14 @@ async def test_a_source_that_is_replaced_while_it_is_composed_is_not_mixed(files
 
 
 @in_small_parts
-async def test_deletions_that_fail_are_told(files: Rig) -> None:
+async def test_failed_deletions_are_reported(files: Rig) -> None:
     from holdall.core.objects import DeleteObjects, DeleteReport
 
     for number in range(3):
         await files.files.put(f"a/{number}", b"x")
     original = files.service.inner
 
-    class Stubborn:
+    class LockedService:
         def send_blocking(self, request: Any) -> Any:
             if isinstance(request, DeleteObjects):
                 return DeleteReport({"a/1": "it is locked"})
@@ -165,7 +165,7 @@ async def test_deletions_that_fail_are_told(files: Rig) -> None:
         def close(self) -> None:
             original.close()
 
-    files.service.inner = Stubborn()
+    files.service.inner = LockedService()
     for deleting in (files.files.delete_many(["a/0", "a/1"]), files.files.delete_prefix("a/")):
         with pytest.raises(ServiceError, match="could not be deleted, the first 'a/1': it is locked"):
             await deleting

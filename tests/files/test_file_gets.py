@@ -1,4 +1,4 @@
-"""Getting: ranges, checking what comes, writing it into files and streams."""
+"""Getting objects: ranges, verification, and downloads into files and streams."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ BIG = 11_000_003
 
 
 def names_in(directory: Path) -> set[str]:
-    """What is in a directory, but for the service's own."""
+    """The names in a directory, without those of the service."""
     return {path.name for path in directory.iterdir()} - {"files", "source"}
 
 
 @in_small_parts
-async def test_any_range_of_an_object_can_be_had(files: Rig) -> None:
+async def test_any_range_of_an_object_can_be_read(files: Rig) -> None:
     data = pattern(5 * PART + 7)
     await files.files.put("it", data)
     edges = (0, 1, PART - 1, PART, PART + 1, 3 * PART, len(data) - 1, len(data), len(data) + 1)
@@ -52,7 +52,7 @@ async def test_an_object_and_its_ranges_come_back(files: Rig) -> None:
 
 
 @everywhere
-async def test_what_is_missing_says_so(files: Rig) -> None:
+async def test_a_missing_object_is_reported(files: Rig) -> None:
     with pytest.raises(ObjectNotFoundError):
         await files.files.get("missing")
     with pytest.raises(ObjectNotFoundError):
@@ -70,7 +70,7 @@ async def test_what_is_missing_says_so(files: Rig) -> None:
 
 
 @in_memory
-async def test_what_is_no_range_is_refused(files: Rig) -> None:
+async def test_an_invalid_range_is_refused(files: Rig) -> None:
     await files.files.put("it", b"some bytes")
     for start, size in ((-1, None), (-1, 5), (-1, 0), (0, -1), (3, -7)):
         with pytest.raises(InvalidRequestError):
@@ -78,7 +78,7 @@ async def test_what_is_no_range_is_refused(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_an_object_that_is_replaced_while_it_is_read_is_not_mixed(files: Rig) -> None:
+async def test_an_object_that_is_replaced_during_a_get_is_not_mixed(files: Rig) -> None:
     old, new = pattern(5 * PART), bytes(5 * PART)
     await files.files.put("it", old)
     replaced: list[str] = []
@@ -99,11 +99,11 @@ async def test_an_object_that_is_replaced_while_it_is_read_is_not_mixed(files: R
     assert await files.files.get("it") == new
 
 
-# --- checking -------------------------------------------------------------------------------------------
+# --- verification ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [10, 9_000_000])
-def test_a_flipped_byte_on_disk_is_found_when_all_is_read(size: int) -> None:
+def test_a_flipped_byte_on_disk_is_found_when_the_whole_object_is_read(size: int) -> None:
     data = pattern(size)
     with open_rig(Way("disk", "blocking")) as files:
         files.db.files.put("it", data)
@@ -112,7 +112,7 @@ def test_a_flipped_byte_on_disk_is_found_when_all_is_read(size: int) -> None:
         with path.open("r+b") as file:
             file.seek(size // 2)
             file.write(bytes([data[size // 2] ^ 1]))
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # as a rotting disk would leave it
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # as bit rot would leave it
         with pytest.raises(IntegrityError, match="have the sha256"):
             files.db.files.get("it")
         target = files.directory / "target"
@@ -130,12 +130,12 @@ def test_a_flipped_byte_on_disk_is_found_when_all_is_read(size: int) -> None:
 
 
 @in_small_parts
-async def test_a_service_that_gives_other_bytes_than_asked_for_is_not_believed(files: Rig) -> None:
+async def test_other_bytes_than_requested_are_detected(files: Rig) -> None:
     await files.files.put("it", pattern(5 * PART))
     original = files.service.inner
 
-    class Forgetful:
-        """Gives the beginning of an object, whatever is asked for."""
+    class WrongRangeService:
+        """Returns the beginning of an object, whatever range is requested."""
 
         def send_blocking(self, request: Any) -> Any:
             if isinstance(request, GetObject):
@@ -150,7 +150,7 @@ async def test_a_service_that_gives_other_bytes_than_asked_for_is_not_believed(f
         def close(self) -> None:
             original.close()
 
-    files.service.inner = Forgetful()
+    files.service.inner = WrongRangeService()
     async with files.open_handle("it") as handle:
         handle.seek(PART)
         with pytest.raises(IntegrityError, match="other bytes"):
@@ -167,8 +167,8 @@ async def test_a_service_that_gives_other_bytes_than_asked_for_is_not_believed(f
 # --- downloads ------------------------------------------------------------------------------------------
 
 
-class Narrow(io.RawIOBase):
-    """A stream that takes a few bytes at a time, as raw ones may."""
+class ShortWriter(io.RawIOBase):
+    """A stream that accepts a few bytes at a time, as raw streams may."""
 
     def __init__(self) -> None:
         self.taken = b""
@@ -182,7 +182,7 @@ class Narrow(io.RawIOBase):
 
 
 class Writer:
-    """A stream whose write says nothing of how much it took."""
+    """A stream whose write returns None instead of the number of bytes."""
 
     def __init__(self) -> None:
         self.taken = b""
@@ -192,7 +192,7 @@ class Writer:
 
 
 class AsyncWriter:
-    """The same, to be awaited."""
+    """The same, with an async write."""
 
     def __init__(self) -> None:
         self.taken = b""
@@ -208,7 +208,7 @@ async def test_an_object_is_written_into_any_stream(files: Rig) -> None:
     plain = io.BytesIO()
     info = await files.files.download("it", plain)
     assert (info.size, plain.getvalue()) == (len(data), data)
-    writers: list[Any] = [Narrow(), Writer()]
+    writers: list[Any] = [ShortWriter(), Writer()]
     if files.colour == "awaiting":
         writers.append(AsyncWriter())
     for writer in writers:
@@ -217,7 +217,7 @@ async def test_an_object_is_written_into_any_stream(files: Rig) -> None:
 
 
 @everywhere
-async def test_an_object_is_written_into_a_file_in_place_of_what_was_there(files: Rig) -> None:
+async def test_a_download_to_a_path_replaces_an_existing_file(files: Rig) -> None:
     target = files.directory / "target"
     for data in (b"", b"few", pattern(BIG)):
         await files.files.put("it", data)
@@ -229,7 +229,7 @@ async def test_an_object_is_written_into_a_file_in_place_of_what_was_there(files
 
 
 @in_memory
-async def test_a_file_with_a_long_name_can_be_downloaded_to(files: Rig) -> None:
+async def test_a_download_can_have_a_target_with_a_long_name(files: Rig) -> None:
     await files.files.put("it", b"bytes")
     for name in ("x" * 255, "ü" * 127, "😀" * 63):
         for resume in (False, True):
@@ -238,7 +238,7 @@ async def test_a_file_with_a_long_name_can_be_downloaded_to(files: Rig) -> None:
 
 
 @in_memory
-async def test_where_no_file_can_be_nothing_is_fetched(files: Rig) -> None:
+async def test_an_impossible_target_is_refused_before_anything_is_fetched(files: Rig) -> None:
     await files.files.put("it", b"bytes")
     files.service.requests.clear()
     with pytest.raises(InvalidOptionsError, match=r"there is no directory .*missing"):
@@ -252,7 +252,7 @@ async def test_where_no_file_can_be_nothing_is_fetched(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_a_download_that_fails_leaves_what_was_there_and_nothing_else(files: Rig) -> None:
+async def test_a_failed_download_keeps_the_existing_file_and_leaves_nothing_else(files: Rig) -> None:
     await files.files.put("it", pattern(9 * PART))
     target = files.directory / "target"
     target.write_bytes(b"mine")
@@ -267,16 +267,16 @@ async def test_a_download_that_fails_leaves_what_was_there_and_nothing_else(file
     files.service.before = fail
     with pytest.raises(ConnectionResetError):
         await files.files.download("it", target)
-    assert len(seen[0]) == 2, "what has arrived is beside it, under another name"
+    assert len(seen[0]) == 2, "the bytes received so far are beside it, under another name"
     assert names_in(files.directory) == {"target"}
     assert target.read_bytes() == b"mine"
 
 
-# --- going on -------------------------------------------------------------------------------------------
+# --- resuming -------------------------------------------------------------------------------------------
 
 
 @in_small_parts
-async def test_a_download_that_was_broken_off_is_gone_on_with(files: Rig) -> None:
+async def test_an_interrupted_download_is_resumed(files: Rig) -> None:
     data = pattern(9 * PART)
     await files.files.put("it", data)
     target = files.directory / "target"
@@ -305,7 +305,7 @@ async def test_a_download_that_was_broken_off_is_gone_on_with(files: Rig) -> Non
 
 
 @in_small_parts
-async def test_what_was_left_of_another_version_is_not_gone_on_with(files: Rig) -> None:
+async def test_a_partial_download_of_another_version_is_not_resumed(files: Rig) -> None:
     old, new = pattern(9 * PART), bytes(9 * PART)
     await files.files.put("it", old)
     target = files.directory / "target"
@@ -324,7 +324,7 @@ async def test_what_was_left_of_another_version_is_not_gone_on_with(files: Rig) 
 
 
 @in_small_parts
-async def test_a_download_that_was_complete_but_for_its_name_only_gets_its_name(files: Rig) -> None:
+async def test_a_complete_partial_file_is_only_renamed(files: Rig) -> None:
     data = pattern(5 * PART)
     await files.files.put("it", data)
     target = files.directory / "target"
@@ -346,7 +346,7 @@ async def test_a_download_that_was_complete_but_for_its_name_only_gets_its_name(
 
 
 @in_small_parts
-async def test_damaged_remains_are_found_and_removed(files: Rig) -> None:
+async def test_a_damaged_partial_file_is_detected_and_removed(files: Rig) -> None:
     data = pattern(5 * PART)
     await files.files.put("it", data)
     target = files.directory / "target"
@@ -369,7 +369,7 @@ async def test_damaged_remains_are_found_and_removed(files: Rig) -> None:
 
 
 @in_memory
-async def test_two_names_in_a_directory_do_not_share_what_is_left(files: Rig) -> None:
+async def test_two_targets_in_a_directory_do_not_share_a_partial_file(files: Rig) -> None:
     files.service.traits = ServiceTraits(2 * PART, PART, 1)
     await files.files.put("it", pattern(5 * PART))
 

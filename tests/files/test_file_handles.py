@@ -1,4 +1,4 @@
-"""Handles: an object read like a file, from any place, as it was when it was opened."""
+"""Handles: read an object like a file, from any position, as it was when the handle was opened."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_a_handle_reads_seeks_and_tells(files: Rig) -> None:
 
 
 @everywhere
-async def test_a_handle_gives_the_whole_in_pieces(files: Rig) -> None:
+async def test_iterating_a_handle_yields_the_whole_object(files: Rig) -> None:
     data = pattern(11_000_000)
     await files.files.put("it", data)
     async with files.open_handle("it") as handle:
@@ -65,7 +65,7 @@ async def test_a_handle_gives_the_whole_in_pieces(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_small_reads_cost_no_requests_of_their_own(files: Rig) -> None:
+async def test_small_reads_share_requests(files: Rig) -> None:
     await files.files.put("it", DATA)
     async with files.open_handle("it") as handle:
         for _ in range(len(DATA)):
@@ -74,7 +74,7 @@ async def test_small_reads_cost_no_requests_of_their_own(files: Rig) -> None:
     assert files.service.largest_get == PART
 
 
-def test_reads_that_follow_each_other_fetch_more_and_more_and_one_elsewhere_fetches_little() -> None:
+def test_sequential_reads_fetch_more_and_more_and_a_read_elsewhere_fetches_little() -> None:
     least, part = 256 * 1024, 1024**2
     with open_rig(Way("memory", "blocking")) as files:
         files.service.traits = ServiceTraits(part, part, 1)
@@ -92,7 +92,7 @@ def test_reads_that_follow_each_other_fetch_more_and_more_and_one_elsewhere_fetc
 @given(
     steps=st.lists(st.tuples(st.integers(0, 2), st.integers(-300, 600), st.integers(-1, 300)), max_size=12)
 )
-def test_a_handle_does_what_a_file_does(steps: list[tuple[int, int, int]]) -> None:
+def test_a_handle_behaves_like_a_file(steps: list[tuple[int, int, int]]) -> None:
     with open_rig(Way("memory", "blocking", 1)) as files:
         files.db.files.put("it", DATA)
         model = BytesIO(DATA)
@@ -109,12 +109,12 @@ def test_a_handle_does_what_a_file_does(steps: list[tuple[int, int, int]]) -> No
 
 
 @in_small_parts
-async def test_an_object_that_is_replaced_while_it_is_open_is_not_read_on(files: Rig) -> None:
+async def test_a_handle_fails_if_its_object_is_replaced_or_deleted(files: Rig) -> None:
     await files.files.put("it", DATA)
     async with files.open_handle("it") as handle:
         assert await handle.read(5) == DATA[:5]
         await files.files.put("it", bytes(len(DATA)))
-        assert await handle.read(PART - 5) == DATA[5:PART], "what it holds is still good"
+        assert await handle.read(PART - 5) == DATA[5:PART], "the buffered bytes are still valid"
         with pytest.raises(PreconditionFailedError):
             await handle.read(1)
     async with files.open_handle("it") as handle:
@@ -125,7 +125,7 @@ async def test_an_object_that_is_replaced_while_it_is_open_is_not_read_on(files:
 
 
 @in_memory
-async def test_a_handle_is_read_in_its_block_alone(files: Rig) -> None:
+async def test_a_handle_can_be_read_only_in_its_block(files: Rig) -> None:
     await files.files.put("it", DATA)
     handle = files.open_handle("it")
     with pytest.raises(InvalidRequestError, match="not open"):
@@ -148,7 +148,7 @@ async def test_a_handle_is_read_in_its_block_alone(files: Rig) -> None:
 
 
 @in_memory
-async def test_places_that_do_not_exist_are_refused(files: Rig) -> None:
+async def test_impossible_positions_are_refused(files: Rig) -> None:
     await files.files.put("it", DATA)
     async with files.open_handle("it") as handle:
         for offset, whence in ((-1, 0), (-1, 1), (-len(DATA) - 1, 2), (0, 3)):
@@ -158,12 +158,12 @@ async def test_places_that_do_not_exist_are_refused(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_a_service_that_gives_nothing_or_too_little_is_not_believed(files: Rig) -> None:
+async def test_empty_or_short_replies_are_detected(files: Rig) -> None:
     await files.files.put("it", DATA)
     original = files.service.inner
     given: tuple[int, int]
 
-    class Stingy:
+    class WrongRangeService:
         def send_blocking(self, request: Any) -> Any:
             if isinstance(request, GetObject):
                 request = GetObject(request.service, request.key, *given)
@@ -178,7 +178,7 @@ async def test_a_service_that_gives_nothing_or_too_little_is_not_believed(files:
             original.close()
 
     async with files.open_handle("it") as handle:
-        files.service.inner = Stingy()
+        files.service.inner = WrongRangeService()
         given = 10**6, 1
         with pytest.raises(IntegrityError, match="other bytes"):
             await handle.read()
@@ -187,7 +187,7 @@ async def test_a_service_that_gives_nothing_or_too_little_is_not_believed(files:
             _ = [piece async for piece in handle.pieces(0, PART, piece_size=PART)]
 
 
-def test_libraries_for_files_read_from_handles() -> None:
+def test_libraries_that_expect_files_can_read_from_handles() -> None:
     with open_rig(Way("memory", "blocking")) as files:
         zipped, tarred = BytesIO(), BytesIO()
         with zipfile.ZipFile(zipped, "w") as archive:
@@ -210,7 +210,7 @@ def test_libraries_for_files_read_from_handles() -> None:
         assert target.getvalue() == zipped.getvalue()
 
 
-def test_a_handle_is_a_source_to_put_from() -> None:
+def test_a_handle_can_be_the_source_of_a_put() -> None:
     with open_rig(Way("disk", "blocking", 1)) as files:
         files.db.files.put("it", DATA)
         with files.db.files.open("it") as handle:
@@ -223,7 +223,7 @@ def test_a_handle_is_a_source_to_put_from() -> None:
 
 
 @everywhere
-async def test_pieces_come_in_order_a_few_at_a_time(files: Rig) -> None:
+async def test_pieces_come_in_order(files: Rig) -> None:
     data = pattern(2_500_000)
     await files.files.put("it", data)
     async with files.open_handle("it") as handle:
@@ -240,7 +240,7 @@ async def test_pieces_come_in_order_a_few_at_a_time(files: Rig) -> None:
 
 
 @in_memory
-async def test_a_slow_or_absent_reader_makes_it_fetch_no_further_than_the_bound(files: Rig) -> None:
+async def test_pieces_are_fetched_no_further_ahead_than_the_bound(files: Rig) -> None:
     await files.files.put("it", DATA)
     under_way = 0
 
@@ -265,7 +265,7 @@ async def test_a_slow_or_absent_reader_makes_it_fetch_no_further_than_the_bound(
     assert (taken, under_way) == (5, 0)
 
 
-def test_pieces_are_fetched_side_by_side() -> None:
+def test_pieces_are_fetched_in_parallel() -> None:
     both = Barrier(2)
     with open_rig(Way("memory", "blocking")) as files:
         files.db.files.put("it", DATA)
@@ -277,7 +277,7 @@ def test_pieces_are_fetched_side_by_side() -> None:
 
 
 @in_memory
-async def test_a_piece_that_failed_can_be_asked_for_again_and_those_before_it_are_handed_over(
+async def test_a_failed_piece_can_be_retried_after_the_pieces_before_it(
     files: Rig,
 ) -> None:
     await files.files.put("it", DATA)
@@ -295,7 +295,7 @@ async def test_a_piece_that_failed_can_be_asked_for_again_and_those_before_it_ar
         assert await step() == DATA[:PART]
         with pytest.raises(ServiceUnavailableError):
             await step()
-        failing = 3 * PART  # when it fails, the piece after it is already here
+        failing = 3 * PART  # when it fails, the piece after it has already arrived
         assert await step() == DATA[PART : 2 * PART]
         assert await step() == DATA[2 * PART : 3 * PART]
         with pytest.raises(ServiceUnavailableError):
@@ -312,7 +312,7 @@ def _make_step(pieces: Any) -> Any:
 
 
 @in_memory
-async def test_pieces_are_of_the_object_that_was_opened_while_it_is_open(files: Rig) -> None:
+async def test_pieces_fail_if_the_object_is_replaced_or_the_handle_is_closed(files: Rig) -> None:
     await files.files.put("it", DATA)
     async with files.open_handle("it") as handle:
         await files.files.put("it", DATA[::-1])

@@ -1,4 +1,4 @@
-"""Listing, copying and deleting: in order, many at a time, and nothing else than was meant."""
+"""Listing, copying and deleting: in order, many at a time, and only the requested objects."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from holdall.errors import (
 KEYS = ["a", "a/", "a/b", "a/b/c", "aa", "B", "a%2Fb", "a b", "ü", "u\u0308", "😀", "\uffff", "a+b", "~"]
 
 
-def in_order(keys: list[str]) -> list[str]:
+def sort_keys(keys: list[str]) -> list[str]:
     return sorted(keys, key=str.encode)
 
 
 @everywhere
-async def test_keys_are_listed_in_the_order_of_their_bytes_from_a_prefix_on(files: Rig) -> None:
+async def test_keys_with_a_prefix_are_listed_in_the_order_of_their_bytes(files: Rig) -> None:
     for key in KEYS:
         await files.files.put(key, key.encode())
-    assert await files.keys() == in_order(KEYS)
+    assert await files.keys() == sort_keys(KEYS)
     for prefix in ("a", "a/", "a/b", "ü", "nothing"):
-        assert await files.keys(prefix) == in_order([key for key in KEYS if key.startswith(prefix)])
+        assert await files.keys(prefix) == sort_keys([key for key in KEYS if key.startswith(prefix)])
     listing = files.db.files.list("a/b/")
     (found,) = list(listing) if files.colour == "blocking" else [each async for each in listing]
     info = await files.files.head("a/b/c")
@@ -55,7 +55,7 @@ async def test_thousands_of_objects_are_listed_and_deleted_page_by_page(files: R
 
 
 @everywhere
-async def test_what_is_deleted_is_gone_and_what_is_missing_does_not_matter(files: Rig) -> None:
+async def test_deleted_objects_are_gone_and_deleting_missing_ones_is_fine(files: Rig) -> None:
     for key in ("a/1", "a/2", "a/3", "ab", "b"):
         await files.files.put(key, b"x")
     await files.files.delete("a/1")
@@ -88,7 +88,7 @@ async def test_a_prefix_is_text_and_never_a_pattern(files: Rig) -> None:
 
 
 @in_memory
-async def test_what_would_delete_too_much_is_refused(files: Rig) -> None:
+async def test_calls_that_could_delete_too_much_are_refused(files: Rig) -> None:
     for key in ("a", "b"):
         await files.files.put(key, b"x")
     with pytest.raises(InvalidOptionsError, match="every object"):

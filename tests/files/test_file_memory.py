@@ -1,8 +1,8 @@
-"""However large the object is, a transfer holds a few parts of it.
+"""A transfer holds only a few parts of an object in memory, however large the object is.
 
-What is measured: by how much the most memory that a process ever had (``ru_maxrss``) grows while it transfers a sparse
-file, after a small object has gone the same way: by two thirds of it at the most, every day, or by the thirtieth part,
-under ``make torture``.
+The tests measure by how much the peak memory of a process (``ru_maxrss``) grows while it transfers a sparse file, after
+a small object was transferred in the same way. The limit is two thirds of the file's size in a normal run, and a
+thirtieth under ``make torture``.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ SIZE = 1_000_000_000 if TORTURE else 50_000_000
 LIMIT_KIB = 32 * 1024
 
 
-def grown(where: str, size: int, way: str) -> int:
-    """How many KiB a transfer takes, in a process of its own."""
+def measure_growth(where: str, size: int, way: str) -> int:
+    """Transfer a file in another process and return by how many KiB its memory grew."""
     (line,) = run_script("measured_transfer.py", where, size, way)
     return int(line)
 
 
 @pytest.mark.torture
-def test_on_disk_any_transfer_takes_less_than_32_mib(tmp_path: Path) -> None:
+def test_every_transfer_on_disk_takes_at_most_32_mib(tmp_path: Path) -> None:
     for way in ("path", "stream", "async path", "download", "handle", "pieces"):
-        assert grown(f"file:{tmp_path / 'files'}", SIZE, way) <= LIMIT_KIB, way
+        assert measure_growth(f"file:{tmp_path / 'files'}", SIZE, way) <= LIMIT_KIB, way
 
 
 @pytest.mark.torture
-def test_in_a_bucket_any_transfer_takes_less_than_32_mib() -> None:
+def test_every_transfer_with_a_bucket_takes_at_most_32_mib() -> None:
     url, prefix = start_server("ministack"), f"memory/{uuid4().hex}"
     bucket_service(prefix).close()
     for way in ("path", "stream", "async path", "download", "handle", "pieces"):
-        assert grown(f"{url} {prefix}", SIZE, way) <= LIMIT_KIB, way
+        assert measure_growth(f"{url} {prefix}", SIZE, way) <= LIMIT_KIB, way

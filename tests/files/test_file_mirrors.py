@@ -1,4 +1,4 @@
-"""Mirrors: read from the primary, copied to by a worker, deleted from everywhere, compared and repaired."""
+"""Mirrors: reads use the primary, a worker copies to the mirrors, deletions reach all; checks and repairs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WAYS = [Way("mirror", "blocking"), Way("mirror", "awaiting")]
 LARGE = 9_000_000
 
 
-def on(way: Way, test: Any) -> None:
+def run_on(way: Way, test: Any) -> None:
     """Run a test in its colour."""
     with open_rig(way) as files:
         if way.colour == "blocking":
@@ -44,7 +44,7 @@ def on(way: Way, test: Any) -> None:
 
 
 def report(**numbers: Any) -> MirrorReport:
-    """One of the mirror ``copy``, nothing in it but what is given."""
+    """A report on the mirror ``copy``; numbers that are not given are 0."""
     usual: dict[str, Any] = {
         "compared": 0,
         "missing": 0,
@@ -57,7 +57,7 @@ def report(**numbers: Any) -> MirrorReport:
 
 
 def copy_of(files: Rig) -> Meddler:
-    """The mirror, where one can get in between."""
+    """The mirror ``copy``, whose requests a test can intercept."""
     found: Meddler = files.db._services.service("copy")
     return found
 
@@ -66,7 +66,7 @@ def copy_of(files: Rig) -> Meddler:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_what_is_put_is_read_at_once_and_copied_by_a_worker(way: Way) -> None:
+def test_an_object_can_be_read_at_once_and_a_worker_copies_it(way: Way) -> None:
     async def test(files: Rig) -> None:
         headers = ObjectHeaders("text/plain", "inline", "no-store", {"colour": "grün"})
         given: Any = {"content_type": "text/plain", "disposition": "inline", "cache_control": "no-store"}
@@ -83,11 +83,11 @@ def test_what_is_put_is_read_at_once_and_copied_by_a_worker(way: Way) -> None:
         assert not copy_of(files).list_sent(ListUploads)
         assert await files.uploads("copy") == ()
 
-    on(way, test)
+    run_on(way, test)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_copies_and_compositions_are_copied_too(way: Way) -> None:
+def test_copies_and_compositions_are_mirrored_too(way: Way) -> None:
     async def test(files: Rig) -> None:
         await files.files.put("a", b"one ")
         await files.files.copy("a", "b")
@@ -98,11 +98,11 @@ def test_copies_and_compositions_are_copied_too(way: Way) -> None:
         for key in ("a", "b", "c", "d"):
             assert await files.at("copy").get(key) == await files.files.get(key)
 
-    on(way, test)
+    run_on(way, test)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_while_a_copy_is_due_another_put_adds_none(way: Way) -> None:
+def test_while_a_copy_is_due_another_put_adds_no_job(way: Way) -> None:
     async def test(files: Rig) -> None:
         for number in range(5):
             await files.files.put("it", f"version {number}".encode())
@@ -114,11 +114,11 @@ def test_while_a_copy_is_due_another_put_adds_none(way: Way) -> None:
         assert (await files.drain()).succeeded == 1
         assert await files.at("copy").get("it") == b"version 5"
 
-    on(way, test)
+    run_on(way, test)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_what_the_mirror_has_already_is_not_sent_again(way: Way) -> None:
+def test_bytes_that_the_mirror_already_has_are_not_sent_again(way: Way) -> None:
     async def test(files: Rig) -> None:
         await files.files.put("it", b"bytes")
         await files.drain()
@@ -130,11 +130,11 @@ def test_what_the_mirror_has_already_is_not_sent_again(way: Way) -> None:
         await files.drain()
         assert (await files.at("copy").head("it")).headers.content_type == "text/plain"
 
-    on(way, test)
+    run_on(way, test)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_what_is_deleted_is_deleted_everywhere_at_once(way: Way) -> None:
+def test_a_deletion_deletes_from_the_mirror_at_once(way: Way) -> None:
     async def test(files: Rig) -> None:
         for key in ("a", "b", "c/1", "c/2", "d"):
             await files.files.put(key, b"x")
@@ -145,17 +145,17 @@ def test_what_is_deleted_is_deleted_everywhere_at_once(way: Way) -> None:
         assert await files.keys() == await files.keys(service="copy") == ["d"]
         await files.files.put("e", b"x")
         await files.files.delete("e")
-        assert (await files.drain()).succeeded == 1, "there was nothing left to copy"
+        assert (await files.drain()).succeeded == 1, "the deleted object needs no copy"
         assert await files.keys(service="copy") == ["d"]
 
-    on(way, test)
+    run_on(way, test)
 
 
-# --- trouble --------------------------------------------------------------------------------------------
+# --- failures -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_a_mirror_that_is_down_does_not_disturb_the_put_and_is_tried_again(way: Way) -> None:
+def test_a_put_succeeds_if_the_mirror_is_down_and_the_copy_is_retried(way: Way) -> None:
     async def test(files: Rig) -> None:
         def down(request: Any) -> None:
             raise ServiceUnavailableError("the mirror is down")
@@ -173,11 +173,11 @@ def test_a_mirror_that_is_down_does_not_disturb_the_put_and_is_tried_again(way: 
         assert report.copied == 1
         assert await files.at("copy").get("it") == b"newer bytes"
 
-    on(way, test)
+    run_on(way, test)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_a_mirror_that_is_down_is_told_of_when_it_keeps_what_was_deleted(way: Way) -> None:
+def test_a_deletion_fails_with_a_note_if_the_mirror_is_down(way: Way) -> None:
     async def test(files: Rig) -> None:
         for key in ("a", "b"):
             await files.files.put(key, b"x")
@@ -198,12 +198,12 @@ def test_a_mirror_that_is_down_is_told_of_when_it_keeps_what_was_deleted(way: Wa
         await files.files.delete_many(["a", "b"])
         assert await files.keys(service="copy") == []
 
-    on(way, test)
+    run_on(way, test)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_what_a_mirror_could_not_delete_is_told(way: Way) -> None:
-    class Stubborn:
+def test_failed_deletions_in_a_mirror_are_reported(way: Way) -> None:
+    class LockedService:
         def __init__(self) -> None:
             self._inner = MemoryService()
 
@@ -219,17 +219,17 @@ def test_what_a_mirror_could_not_delete_is_told(way: Way) -> None:
             self._inner.close()
 
     async def test(files: Rig) -> None:
-        copy_of(files).inner = Stubborn()
+        copy_of(files).inner = LockedService()
         await files.files.put("a", b"x")
         with pytest.raises(
             ServiceError, match="1 of 1 objects could not be deleted, the first 'a': it is locked"
         ):
             await files.files.delete_many(["a"])
 
-    on(way, test)
+    run_on(way, test)
 
 
-def test_one_mirror_that_is_down_does_not_keep_the_others_from_theirs() -> None:
+def test_if_one_mirror_is_down_the_others_are_still_updated() -> None:
     first, second = Meddler(MemoryService()), Meddler(MemoryService())
     named: dict[str, Any] = {"main": MemoryService(), "first": first, "second": second}
     named["mirrored"] = "mirror:main,first,second"
@@ -248,7 +248,7 @@ def test_one_mirror_that_is_down_does_not_keep_the_others_from_theirs() -> None:
 
 
 @pytest.mark.parametrize("size", [5, LARGE])
-def test_an_object_that_is_deleted_while_it_is_copied_does_not_survive_in_the_mirror(size: int) -> None:
+def test_an_object_that_is_deleted_during_its_copy_does_not_remain_in_the_mirror(size: int) -> None:
     with open_rig(WAYS[0]) as files:
         files.db.files.put("it", pattern(size))
 
@@ -263,7 +263,7 @@ def test_an_object_that_is_deleted_while_it_is_copied_does_not_survive_in_the_mi
 
 
 @pytest.mark.parametrize("size", [5, LARGE])
-def test_an_object_that_is_replaced_while_it_is_copied_arrives_as_it_is_then(size: int) -> None:
+def test_if_an_object_is_replaced_during_its_copy_the_mirror_gets_the_new_one(size: int) -> None:
     with open_rig(WAYS[0]) as files:
         files.db.files.put("it", pattern(size))
         replaced: list[int] = []
@@ -279,7 +279,7 @@ def test_an_object_that_is_replaced_while_it_is_copied_arrives_as_it_is_then(siz
         assert copy_of(files).inner.send_blocking(ListUploads("copy")) == ()
 
 
-def test_bytes_that_rotted_in_the_primary_are_not_copied() -> None:
+def test_corrupt_bytes_in_the_primary_are_not_copied() -> None:
     with open_rig(WAYS[0]) as files:
         for key, size in (("small", 5), ("large", LARGE)):
             data = pattern(size)
@@ -296,8 +296,8 @@ def test_bytes_that_rotted_in_the_primary_are_not_copied() -> None:
         assert copy_of(files).inner.send_blocking(ListUploads("copy")) == ()
 
 
-def test_objects_without_common_digests_are_copied_anew_and_not_taken_for_the_same() -> None:
-    """S3 knows no digest of an object made of parts: of the same size, another version must not stay."""
+def test_objects_without_a_common_digest_are_copied_again() -> None:
+    """S3 has no digest of an object uploaded in parts, so an old version of the same size must not be kept."""
     named: dict[str, Any] = {"main": bucket_service("mirrored/primary"), "copy": MemoryService()}
     with Database("memory:", files={**named, "both": "mirror:main,copy"}, default_service="both") as db:
         for version in (pattern(LARGE), bytes(LARGE)):
@@ -325,11 +325,11 @@ def test_a_worker_in_another_process_copies(tmp_path: Path) -> None:
         assert db.files["copy"].get("it") == b"bytes"
 
 
-# --- looking --------------------------------------------------------------------------------------------
+# --- checks and repairs ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_a_check_tells_what_differs_and_changes_nothing(way: Way) -> None:
+def test_a_check_reports_differences_and_changes_nothing(way: Way) -> None:
     async def test(files: Rig) -> None:
         for key in ("a", "b", "c", "same", "ü"):
             await files.at("main").put(key, b"bytes")
@@ -340,11 +340,11 @@ def test_a_check_tells_what_differs_and_changes_nothing(way: Way) -> None:
         assert await files.files.check_mirrors() == [wanted]
         assert await files.files.check_mirrors(prefix="s") == [report(compared=1)]
 
-    on(way, test)
+    run_on(way, test)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_a_repair_copies_what_is_missing_or_different_and_leaves_the_rest(way: Way) -> None:
+def test_a_repair_copies_missing_and_different_objects_and_leaves_the_rest(way: Way) -> None:
     async def test(files: Rig) -> None:
         await files.at("main").put("a", b"bytes")
         await files.at("main").put("large", pattern(LARGE))
@@ -357,10 +357,10 @@ def test_a_repair_copies_what_is_missing_or_different_and_leaves_the_rest(way: W
         assert await files.at("copy").get("z") == b"surplus"
         assert await files.files.check_mirrors() == [report(compared=2, surplus=1, keys=("z",))]
 
-    on(way, test)
+    run_on(way, test)
 
 
-def test_two_memories_that_count_alike_are_not_taken_for_the_same() -> None:
+def test_equal_etags_of_two_services_in_memory_do_not_mean_equal_objects() -> None:
     named: dict[str, Any] = {"main": "memory:", "copy": "memory:", "both": "mirror:main,copy"}
     with Database("memory:", files=named, default_service="both") as db:
         db.files["main"].put("it", b"bytes")
@@ -372,7 +372,7 @@ def test_two_memories_that_count_alike_are_not_taken_for_the_same() -> None:
         assert db.files["copy"].get("it") == b"third"
 
 
-def test_thousands_are_compared_page_by_page_and_told_of() -> None:
+def test_thousands_of_objects_are_compared_page_by_page_with_progress() -> None:
     with open_rig(WAYS[0]) as files:
         main, copy = MemoryService(), MemoryService()
         files.service.inner = main
@@ -381,10 +381,10 @@ def test_thousands_are_compared_page_by_page_and_told_of() -> None:
             main.send_blocking(PutObject("main", f"{number:05}", b"x"))
             if number % 10:
                 copy.send_blocking(PutObject("copy", f"{number:05}", b"x"))
-        told: list[int] = []
-        (found,) = files.db.files.check_mirrors(progress=told.append)
+        progress: list[int] = []
+        (found,) = files.db.files.check_mirrors(progress=progress.append)
         assert (found.compared, found.missing, len(found.keys)) == (2_300, 230, 100)
-        assert told == [1_000, 2_000]
+        assert progress == [1_000, 2_000]
 
 
 def test_a_service_without_mirrors_cannot_be_checked() -> None:

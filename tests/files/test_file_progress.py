@@ -1,4 +1,4 @@
-"""Progress: it begins with nothing, only grows, and ends with everything; wherever it is told from."""
+"""Progress starts at zero, only grows, and ends at the size, in every kind of transfer."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Call = tuple[int, int | None]
 
 
 class Calls(list[Call]):
-    """What was told."""
+    """A progress function that records its calls."""
 
     def __call__(self, done: int, total: int | None) -> None:
         self.append((done, total))
 
 
 @in_small_parts
-async def test_a_put_tells_from_nothing_to_everything(files: Rig) -> None:
+async def test_a_put_reports_progress_from_zero_to_the_size(files: Rig) -> None:
     for size in (0, 1, 2 * PART, 9 * PART + 1):
         calls = Calls()
         await files.files.put("it", pattern(size), progress=calls)
@@ -37,17 +37,17 @@ async def test_a_put_tells_from_nothing_to_everything(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_of_a_stream_the_whole_is_told_if_it_was_said(files: Rig) -> None:
-    for said in (None, 5 * PART):
+async def test_the_total_of_a_stream_is_reported_only_if_the_caller_passed_its_size(files: Rig) -> None:
+    for size in (None, 5 * PART):
         calls = Calls()
         stream = io.BufferedReader(io.BytesIO(pattern(5 * PART)))
-        await files.files.put("it", stream, size=said, progress=calls)
-        assert calls == [(done, said) for done in range(0, 5 * PART + 1, PART)]
+        await files.files.put("it", stream, size=size, progress=calls)
+        assert calls == [(done, size) for done in range(0, 5 * PART + 1, PART)]
 
 
 @in_memory
-async def test_of_many_parts_side_by_side_each_call_is_later_than_the_one_before(files: Rig) -> None:
-    """The first who is told something waits there until others have more to tell."""
+async def test_calls_for_parallel_parts_never_overlap_and_never_go_back(files: Rig) -> None:
+    """The first call after the start blocks until other parts have more to report."""
     files.service.traits = ServiceTraits(10, 10, 8)
     calls = Calls()
     inside = 0
@@ -55,15 +55,15 @@ async def test_of_many_parts_side_by_side_each_call_is_later_than_the_one_before
     def enter(done: int, total: int | None) -> bool:
         nonlocal inside
         inside += 1
-        assert inside == 1, "two at a time"
+        assert inside == 1, "two calls overlap"
         calls(done, total)
-        return len(calls) == 2  # the first after the beginning
+        return len(calls) == 2  # the first call after the start
 
     def leave() -> None:
         nonlocal inside
         inside -= 1
 
-    def tell(done: int, total: int | None) -> None:
+    def report(done: int, total: int | None) -> None:
         parts = len(files.service.requests)
         if enter(done, total):
             until = time.monotonic() + 30
@@ -71,57 +71,59 @@ async def test_of_many_parts_side_by_side_each_call_is_later_than_the_one_before
                 time.sleep(0)
         leave()
 
-    async def tell_here(done: int, total: int | None) -> None:
+    async def report_async(done: int, total: int | None) -> None:
         parts = len(files.service.requests)
         if enter(done, total):
             while len(files.service.requests) < parts + 3:
                 await asyncio.sleep(0)
         leave()
 
-    await files.files.put("it", pattern(8_000), progress=tell if files.colour == "blocking" else tell_here)
+    await files.files.put("it", pattern(8_000), progress=report if files.colour == "blocking" else report_async)
     assert calls[0] == (0, 8_000)
     assert calls[-1] == (8_000, 8_000)
     assert calls == sorted(set(calls))
 
 
 @in_small_parts
-async def test_an_async_function_is_awaited_in_async_code_and_refused_elsewhere(files: Rig) -> None:
+async def test_an_async_progress_function_is_awaited_in_async_code_and_refused_in_sync_code(
+    files: Rig,
+) -> None:
     calls = Calls()
 
-    async def tell(done: int, total: int | None) -> None:
+    async def report(done: int, total: int | None) -> None:
         calls.append((done, total))
 
     for size in (PART, 5 * PART):
         if files.colour == "blocking":
             with pytest.raises(AwaitableRefused):
-                await files.files.put("it", pattern(size), progress=tell)
-            assert await files.is_clean(), "it shows before anything is sent"
+                await files.files.put("it", pattern(size), progress=report)
+            assert await files.is_clean(), "the function is refused before anything is sent"
         else:
             calls.clear()
-            await files.files.put("it", pattern(size), progress=tell)
+            await files.files.put("it", pattern(size), progress=report)
             assert (calls[0], calls[-1]) == ((0, size), (size, size))
             calls.clear()
-            await files.files.download("it", files.directory / "target", progress=tell)
+            await files.files.download("it", files.directory / "target", progress=report)
             assert (calls[0], calls[-1]) == ((0, size), (size, size))
 
 
 @in_small_parts
-async def test_a_function_that_fails_ends_the_transfer_and_nothing_is_left(files: Rig) -> None:
-    def tell(done: int, total: int | None) -> None:
+async def test_a_failing_progress_function_ends_the_transfer_and_nothing_is_left(files: Rig) -> None:
+    def report(done: int, total: int | None) -> None:
         if done:
             raise ZeroDivisionError("the bar broke")
 
     with pytest.raises(ZeroDivisionError):
-        await files.files.put("it", pattern(5 * PART), progress=tell)
+        await files.files.put("it", pattern(5 * PART), progress=report)
     assert await files.is_clean()
     await files.files.put("it", pattern(5 * PART))
     with pytest.raises(ZeroDivisionError):
-        await files.files.download("it", files.directory / "target", progress=tell)
+        await files.files.download("it", files.directory / "target", progress=report)
     assert [path.name for path in files.directory.iterdir() if "target" in path.name] == []
 
 
 @everywhere
-async def test_a_download_tells_from_nothing_to_everything(files: Rig) -> None:
+async def test_a_download_reports_progress_from_zero_to_the_size(files: Rig) -> None:
     for size in (0, 1, 9_000_000):
         await files.files.put("it", pattern(size))
         for target in (files.directory / "target", io.BytesIO()):

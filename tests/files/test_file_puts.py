@@ -1,4 +1,4 @@
-"""Putting: every kind of source, every size around the limits, what is expected of the bytes, what goes with them."""
+"""Putting objects: every kind of source, sizes around the limits, expected digests, headers and checksums."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def sha256_of(data: bytes) -> str:
 
 
 class Trickle:
-    """A stream that gives fewer bytes than it is asked for, as sockets do."""
+    """A stream that returns fewer bytes than requested, as sockets do."""
 
     def __init__(self, data: bytes, at_a_time: int = 7) -> None:
         self._data = io.BytesIO(data)
@@ -53,7 +53,7 @@ class Trickle:
 
 
 class AsyncTrickle:
-    """The same, to be awaited."""
+    """The same, with an async read."""
 
     def __init__(self, data: bytes, at_a_time: int = 7) -> None:
         self._inner = Trickle(data, at_a_time)
@@ -63,7 +63,7 @@ class AsyncTrickle:
 
 
 class OwnPath:
-    """Something that is no path, but stands for one."""
+    """An object that is not a path but has `__fspath__`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -88,7 +88,7 @@ SOURCES: dict[str, Callable[[Rig, bytes], Any]] = {
 
 @in_small_parts
 @pytest.mark.parametrize("kind", SOURCES)
-async def test_every_kind_of_source_is_kept_at_every_size(files: Rig, kind: str) -> None:
+async def test_every_kind_of_source_is_stored_at_every_size(files: Rig, kind: str) -> None:
     if kind == "async trickle" and files.colour == "blocking":
         kind = "trickle"
     limit = 2 * PART
@@ -102,7 +102,7 @@ async def test_every_kind_of_source_is_kept_at_every_size(files: Rig, kind: str)
 
 
 @in_small_parts
-async def test_up_to_the_limit_one_request_is_sent_and_beyond_it_parts_of_their_size(files: Rig) -> None:
+async def test_up_to_the_limit_one_request_is_sent_and_beyond_it_parts(files: Rig) -> None:
     await files.files.put("small", pattern(2 * PART))
     assert [type(request) for request in files.service.requests] == [PutObject]
     for source in (pattern(3 * PART + 1), io.BufferedReader(io.BytesIO(pattern(3 * PART + 1)))):
@@ -114,7 +114,7 @@ async def test_up_to_the_limit_one_request_is_sent_and_beyond_it_parts_of_their_
 
 
 @everywhere
-async def test_at_the_real_limits_an_object_comes_back_as_it_went(files: Rig) -> None:
+async def test_objects_around_the_real_limit_come_back_unchanged(files: Rig) -> None:
     for size in (8 * MIB, 8 * MIB + 1):
         data = pattern(size)
         for source in (data, files.file(data), Trickle(data, MIB)):
@@ -125,7 +125,7 @@ async def test_at_the_real_limits_an_object_comes_back_as_it_went(files: Rig) ->
 
 
 @everywhere
-async def test_an_object_has_what_it_was_put_with(files: Rig) -> None:
+async def test_an_object_has_the_headers_it_was_put_with(files: Rig) -> None:
     given: Any = {"content_type": "text/plain", "disposition": "inline", "cache_control": "max-age=60"}
     metadata = {"colour": "grün", "shape-of-it": "round"}
     for size in (5, 9 * MIB):
@@ -137,7 +137,7 @@ async def test_an_object_has_what_it_was_put_with(files: Rig) -> None:
 
 
 @everywhere
-async def test_a_stream_is_read_from_where_it_stands(files: Rig) -> None:
+async def test_a_stream_is_read_from_its_current_position(files: Rig) -> None:
     plain = io.BytesIO(b"skipped, kept")
     plain.seek(9)
     await files.files.put("plain", plain)
@@ -153,16 +153,14 @@ async def test_a_buffer_can_be_closed_after_a_put_that_failed(files: Rig) -> Non
         await files.files.put("it", buffer, size=3)
 
 
-# --- what is expected -----------------------------------------------------------------------------------
+# --- expected digests and sizes -------------------------------------------------------------------------
 
 
 @in_small_parts
 @pytest.mark.parametrize("size", [5, 5 * PART])
 @pytest.mark.parametrize("kind", ["bytes", "Path", "trickle"])
 @pytest.mark.parametrize("expected", ["md5", "sha256", "size", "too few"])
-async def test_other_bytes_than_expected_leave_nothing(
-    files: Rig, size: int, kind: str, expected: str
-) -> None:
+async def test_unexpected_bytes_leave_nothing(files: Rig, size: int, kind: str, expected: str) -> None:
     cases: dict[str, dict[str, Any]] = {
         "md5": {"md5": md5_of(b"others")},
         "sha256": {"sha256": sha256_of(b"others")},
@@ -177,7 +175,7 @@ async def test_other_bytes_than_expected_leave_nothing(
 
 
 @everywhere
-async def test_with_wrong_bytes_what_was_there_stays(files: Rig) -> None:
+async def test_unexpected_bytes_do_not_replace_the_existing_object(files: Rig) -> None:
     await files.files.put("it", b"old")
     for data in (b"new", pattern(9 * MIB)):
         with pytest.raises(IntegrityError):
@@ -189,7 +187,7 @@ async def test_with_wrong_bytes_what_was_there_stays(files: Rig) -> None:
 
 
 @everywhere
-async def test_the_expected_bytes_are_kept(files: Rig) -> None:
+async def test_the_expected_bytes_are_stored(files: Rig) -> None:
     for data in (b"", b"few", pattern(8 * MIB + 1)):
         expected: Any = {"md5": md5_of(data), "sha256": sha256_of(data), "size": len(data)}
         await files.files.put("it", data, **expected)
@@ -198,7 +196,7 @@ async def test_the_expected_bytes_are_kept(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_a_stream_that_gives_too_much_is_not_read_to_its_end(files: Rig) -> None:
+async def test_a_stream_with_too_many_bytes_is_not_read_to_its_end(files: Rig) -> None:
     class Endless:
         given = 0
 
@@ -214,7 +212,7 @@ async def test_a_stream_that_gives_too_much_is_not_read_to_its_end(files: Rig) -
 
 
 @pytest.mark.parametrize("parallel", [1, 3])
-def test_with_a_size_there_are_no_more_parts_than_there_may_be(parallel: int) -> None:
+def test_if_the_size_is_known_the_parts_are_large_enough_for_the_limit_on_their_number(parallel: int) -> None:
     size = 12_345 * 10
     with open_rig(Way("memory", "blocking")) as files:
         files.service.traits = ServiceTraits(5, 5, parallel)
@@ -240,7 +238,7 @@ async def test_parts_of_a_stream_of_unknown_size_grow_so_that_ten_thousand_are_e
 
 
 @in_memory
-async def test_more_than_any_object_can_have_is_refused_before_anything_is_read(files: Rig) -> None:
+async def test_an_impossible_put_is_refused_before_anything_is_read(files: Rig) -> None:
     class Untouched:
         def read(self, size: int) -> bytes:
             raise AssertionError("it was read")
@@ -258,7 +256,7 @@ async def test_more_than_any_object_can_have_is_refused_before_anything_is_read(
 
 
 @everywhere
-async def test_if_absent_the_first_wins(files: Rig) -> None:
+async def test_with_if_absent_the_first_put_wins(files: Rig) -> None:
     for key, data in (("small", b"first"), ("large", pattern(8 * MIB + 1))):
         first = await files.files.put(key, data, if_absent=True)
         assert first.put_id is not None or files.way.kind == "S3"
@@ -273,21 +271,21 @@ async def test_if_absent_the_first_wins(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_where_there_is_one_no_part_is_sent_and_one_that_comes_meanwhile_is_seen(files: Rig) -> None:
+async def test_with_if_absent_no_part_is_sent_if_the_object_exists_and_a_race_is_detected(files: Rig) -> None:
     await files.files.put("there", b"first")
     for source in (pattern(5 * PART), Trickle(pattern(5 * PART))):
         with pytest.raises(PreconditionFailedError):
             await files.files.put("there", source, if_absent=True)
     assert not files.service.list_sent(BeginUpload)
 
-    def come_first(request: Any) -> None:
+    def put_first(request: Any) -> None:
         if isinstance(request, CompleteUpload):
-            files.service.inner.send_blocking(PutObject("main", "late", b"somebody else's"))
+            files.service.inner.send_blocking(PutObject("main", "late", b"another writer"))
 
-    files.service.before = come_first
+    files.service.before = put_first
     with pytest.raises(PreconditionFailedError):
         await files.files.put("late", pattern(5 * PART), if_absent=True)
-    assert await files.files.get("late") == b"somebody else's"
+    assert await files.files.get("late") == b"another writer"
     assert await files.uploads() == ()
 
 
@@ -295,7 +293,7 @@ async def test_where_there_is_one_no_part_is_sent_and_one_that_comes_meanwhile_i
 
 
 @in_small_parts
-async def test_checksums_are_those_that_were_asked_for(files: Rig) -> None:
+async def test_only_the_requested_checksums_are_computed(files: Rig) -> None:
     for data in (b"123456789", pattern(5 * PART)):
         none = await files.files.put("it", data, checksums=())
         assert (none.md5, none.sha256, none.crc32c) == (None, None, None)
@@ -311,11 +309,11 @@ async def test_checksums_are_those_that_were_asked_for(files: Rig) -> None:
         await files.files.put("it", b"x", checksums=unknown)
 
 
-# --- what is no source ----------------------------------------------------------------------------------
+# --- invalid sources ------------------------------------------------------------------------------------
 
 
 @in_memory
-async def test_what_is_no_source_of_bytes_is_refused_with_a_hint(files: Rig) -> None:
+async def test_a_value_that_is_not_a_source_of_bytes_is_refused_with_a_hint(files: Rig) -> None:
     cases: list[tuple[object, str]] = [
         (None, "of type NoneType cannot be stored"),
         (17, "of type int cannot be stored"),
@@ -330,7 +328,7 @@ async def test_what_is_no_source_of_bytes_is_refused_with_a_hint(files: Rig) -> 
 
 
 @in_memory
-async def test_a_path_has_to_be_that_of_a_file(files: Rig) -> None:
+async def test_a_path_must_be_that_of_a_regular_file(files: Rig) -> None:
     with pytest.raises(FileNotFoundError):
         await files.files.put("it", files.directory / "missing")
     with pytest.raises(IsADirectoryError):
@@ -341,7 +339,7 @@ async def test_a_path_has_to_be_that_of_a_file(files: Rig) -> None:
 
 
 @in_memory
-async def test_a_stream_that_gives_text_is_refused(files: Rig) -> None:
+async def test_a_stream_of_text_is_refused(files: Rig) -> None:
     class Text:
         def read(self, size: int) -> str:
             return "text"
@@ -352,7 +350,7 @@ async def test_a_stream_that_gives_text_is_refused(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_nothing_is_begun_for_a_stream_that_fails_and_what_was_begun_is_given_up(files: Rig) -> None:
+async def test_if_a_stream_fails_no_upload_begins_or_it_is_aborted(files: Rig) -> None:
     class Broken:
         def __init__(self, after: int) -> None:
             self._left = after
@@ -377,7 +375,7 @@ async def test_nothing_is_begun_for_a_stream_that_fails_and_what_was_begun_is_gi
 @in_small_parts
 @pytest.mark.parametrize("how", ["grows", "shrinks", "is written to", "is replaced", "is gone"])
 @pytest.mark.parametrize("size", [2 * PART, 5 * PART])
-async def test_a_file_that_changes_while_it_is_read_is_not_kept(files: Rig, how: str, size: int) -> None:
+async def test_a_file_that_changes_while_it_is_read_is_not_stored(files: Rig, how: str, size: int) -> None:
     path = files.file(pattern(size))
     other = files.file(bytes(size), "other")
 
@@ -407,11 +405,11 @@ async def test_a_file_that_changes_while_it_is_read_is_not_kept(files: Rig, how:
     assert await files.is_clean()
 
 
-# --- the twin -------------------------------------------------------------------------------------------
+# --- sync and async -------------------------------------------------------------------------------------
 
 
 @in_memory
-async def test_both_twins_see_the_same_objects(files: Rig) -> None:
+async def test_sync_and_async_see_the_same_objects(files: Rig) -> None:
     await files.files.put("it", b"here")
     if files.colour == "awaiting":
         assert files.db.sync.files.get("it") == b"here"

@@ -1,4 +1,4 @@
-"""Uploads that were broken off are gone on with: what has arrived is not sent again."""
+"""Interrupted uploads are resumed: parts that have arrived are not sent again."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from holdall.core.objects import AbortUpload, BeginUpload, UploadPart
 from holdall.errors import IntegrityError, ServiceUnavailableError
 
 
-def break_off(files: Rig, at: int) -> Any:
-    """For `Meddler.before`: no part from this one on arrives."""
+def fail_parts(files: Rig, at: int) -> Any:
+    """A function for `Meddler.before`: parts from this number on fail."""
 
     def fail(request: Any) -> None:
         if isinstance(request, UploadPart) and request.number >= at:
@@ -25,7 +25,7 @@ def break_off(files: Rig, at: int) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["disk", "S3"])
-def test_after_a_kill_another_process_goes_on_and_sends_only_what_is_missing(kind: str) -> None:
+def test_after_a_kill_another_process_resumes_and_sends_only_the_missing_parts(kind: str) -> None:
     data = pattern(26_000_000)
     with open_rig(Way(kind, "blocking")) as files:
         path = files.file(data)
@@ -54,7 +54,7 @@ def test_after_a_kill_another_process_goes_on_and_sends_only_what_is_missing(kin
 
 @in_small_parts
 @pytest.mark.parametrize("kind", ["bytes", "file", "stream"])
-async def test_an_upload_that_failed_is_left_and_gone_on_with(files: Rig, kind: str) -> None:
+async def test_a_failed_upload_is_kept_and_resumed(files: Rig, kind: str) -> None:
     data = pattern(7 * PART + 1)
 
     def source() -> Any:
@@ -70,7 +70,7 @@ async def test_an_upload_that_failed_is_left_and_gone_on_with(files: Rig, kind: 
             if kind == "stream":
                 given.close()
 
-    files.service.before = break_off(files, 5)
+    files.service.before = fail_parts(files, 5)
     with pytest.raises(ServiceUnavailableError):
         await put()
     assert await files.keys() == []
@@ -84,9 +84,9 @@ async def test_an_upload_that_failed_is_left_and_gone_on_with(files: Rig, kind: 
 
 
 @in_small_parts
-async def test_parts_of_other_bytes_are_sent_anew(files: Rig) -> None:
+async def test_parts_with_other_bytes_are_sent_again(files: Rig) -> None:
     data = pattern(7 * PART)
-    files.service.before = break_off(files, 5)
+    files.service.before = fail_parts(files, 5)
     with pytest.raises(ServiceUnavailableError):
         await files.files.put("it", data, resume=True)
     files.service.before = lambda request: None
@@ -98,9 +98,9 @@ async def test_parts_of_other_bytes_are_sent_anew(files: Rig) -> None:
 
 
 @in_small_parts
-async def test_without_resume_a_new_upload_is_begun_and_the_other_stays(files: Rig) -> None:
+async def test_without_resume_a_new_upload_begins_and_the_other_stays(files: Rig) -> None:
     data = pattern(7 * PART)
-    files.service.before = break_off(files, 5)
+    files.service.before = fail_parts(files, 5)
     with pytest.raises(ServiceUnavailableError):
         await files.files.put("it", data, resume=True)
     (left,) = await files.uploads()
@@ -110,20 +110,20 @@ async def test_without_resume_a_new_upload_is_begun_and_the_other_stays(files: R
     assert len(files.service.list_sent(UploadPart)) == 7
     assert await files.uploads() == (left,)
     await files.files.put("it/beside", data, resume=True)
-    assert await files.uploads() == (left,), "that of another key is not touched"
+    assert await files.uploads() == (left,), "the upload of another key is not touched"
 
 
 @in_small_parts
-async def test_wrong_bytes_are_not_left_to_be_gone_on_with(files: Rig) -> None:
+async def test_an_upload_of_unexpected_bytes_is_not_kept(files: Rig) -> None:
     with pytest.raises(IntegrityError):
         await files.files.put("it", pattern(7 * PART), resume=True, sha256="A" * 43 + "=")
     assert await files.is_clean()
 
 
 @in_small_parts
-async def test_an_upload_that_is_gone_when_it_is_looked_at_is_begun_anew(files: Rig) -> None:
+async def test_an_upload_that_vanishes_before_it_is_resumed_starts_again(files: Rig) -> None:
     data = pattern(7 * PART)
-    files.service.before = break_off(files, 5)
+    files.service.before = fail_parts(files, 5)
     with pytest.raises(ServiceUnavailableError):
         await files.files.put("it", data, resume=True)
     (left,) = await files.uploads()

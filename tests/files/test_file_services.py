@@ -1,4 +1,4 @@
-"""The services of a database: by URL or as objects, by name, opened when they are needed, closed with it."""
+"""The file services of a database: given by URL or as objects, used by name, opened on first use, closed with it."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
 
 
-# --- where nothing is said ------------------------------------------------------------------------------
+# --- defaults -------------------------------------------------------------------------------------------
 
 
 def test_an_embedded_database_keeps_its_files_beside_itself(tmp_path: Path) -> None:
     with Database() as db:
         assert db.files.service == "default"
-        assert not (tmp_path / "holdall-files").exists(), "nothing is made before it is needed"
+        assert not (tmp_path / "holdall-files").exists(), "the directory is not created before it is needed"
         db.files.put("it", b"bytes")
     assert (tmp_path / "holdall.db").exists()
     assert (tmp_path / "holdall-files").is_dir()
@@ -52,7 +52,7 @@ def test_an_embedded_database_keeps_its_files_beside_itself(tmp_path: Path) -> N
         assert db.files.get("it") == b"bytes"
 
 
-def test_it_is_beside_the_database_wherever_the_program_goes_meanwhile(tmp_path: Path) -> None:
+def test_the_files_are_beside_the_database_even_if_the_program_changes_its_directory(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     with Database("embedded:shop.db") as db:
         os.chdir(tmp_path / "elsewhere")
@@ -61,7 +61,7 @@ def test_it_is_beside_the_database_wherever_the_program_goes_meanwhile(tmp_path:
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_database_in_memory_keeps_its_files_there(tmp_path: Path) -> None:
+def test_a_database_in_memory_keeps_its_files_in_memory(tmp_path: Path) -> None:
     with Database("memory:") as db:
         db.files.put("it", b"bytes")
         assert db.files.get("it") == b"bytes"
@@ -71,7 +71,7 @@ def test_a_database_in_memory_keeps_its_files_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [Database, AsyncDatabase])
-def test_on_dynamodb_it_has_to_be_said_and_not_before_it_matters(kind: Any) -> None:
+def test_a_database_on_dynamodb_needs_a_file_service_only_when_files_are_used(kind: Any) -> None:
     db = kind("dynamodb://my-app?region=eu-central-1", endpoint="http://127.0.0.1:1")
     with pytest.raises(ConfigurationError, match="this database has no file service") as caught:
         _ = db.files
@@ -82,7 +82,7 @@ def test_on_dynamodb_it_has_to_be_said_and_not_before_it_matters(kind: Any) -> N
 # --- names ----------------------------------------------------------------------------------------------
 
 
-def test_services_have_names_and_the_first_is_meant_when_none_is_named(tmp_path: Path) -> None:
+def test_services_have_names_and_the_first_is_the_default(tmp_path: Path) -> None:
     with Database("memory:", files={"disk": f"file:{tmp_path / 'a'}", "quick": "memory:"}) as db:
         assert db.files.service == "disk"
         db.files.put("it", b"on disk")
@@ -97,7 +97,7 @@ def test_services_have_names_and_the_first_is_meant_when_none_is_named(tmp_path:
         assert db.files.service == "two"
 
 
-def test_a_name_that_nobody_gave_is_refused_with_those_there_are() -> None:
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with Database("memory:", files={"one": "memory:", "two": "memory:"}) as db:
         with pytest.raises(ConfigurationError, match="no file service 'three'; this database has: one, two"):
             db.files["three"].put("it", b"bytes")
@@ -107,7 +107,7 @@ def test_a_name_that_nobody_gave_is_refused_with_those_there_are() -> None:
         db.files.exists("it")
 
 
-def test_a_service_may_be_an_object_beside_others_by_url() -> None:
+def test_a_service_can_be_an_object_beside_others_given_by_url() -> None:
     own = Meddler(MemoryService())
     with Database("memory:", files={"own": own, "plain": "memory:"}, default_service="own") as db:
         db.files.put("it", b"bytes")
@@ -119,12 +119,12 @@ def test_a_service_may_be_an_object_beside_others_by_url() -> None:
 
 
 @pytest.mark.parametrize("nonsense", [17, {"main": 17}, {"main": None}, {"main": object()}])
-def test_what_is_neither_a_url_nor_a_service_is_refused(nonsense: Any) -> None:
+def test_a_value_that_is_neither_a_url_nor_a_service_is_refused(nonsense: Any) -> None:
     with pytest.raises(ConfigurationError):
         Database("memory:", files=nonsense)
 
 
-def test_settings_may_come_from_the_environment_and_from_the_file(
+def test_settings_can_come_from_the_environment_and_from_the_settings_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "holdall.toml").write_text(
@@ -180,7 +180,7 @@ def test_a_file_url_is_a_path(url: str, place: str, tmp_path: Path) -> None:
         ("mirror:main,odd", "has mirrors itself"),
     ],
 )
-def test_a_url_that_means_nothing_is_refused_when_it_is_needed(url: str, complaint: str) -> None:
+def test_an_invalid_url_is_refused_when_its_service_is_first_used(url: str, complaint: str) -> None:
     with Database("memory:", files={"main": "memory:", "odd": url}) as db:
         db.files.put("it", b"bytes")
         for _ in range(2):
@@ -190,12 +190,12 @@ def test_a_url_that_means_nothing_is_refused_when_it_is_needed(url: str, complai
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "", "s3:bucket", "disk:a", "https://x"])
-def test_a_url_of_no_known_kind_is_refused_at_once(url: str) -> None:
+def test_a_url_with_an_unknown_scheme_is_refused_at_once(url: str) -> None:
     with pytest.raises(ConfigurationError):
         Database("memory:", files={"main": url})
 
 
-def test_a_bucket_is_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bucket_can_be_given_by_url(monkeypatch: pytest.MonkeyPatch) -> None:
     bucket_service("urls").close()
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
@@ -208,10 +208,10 @@ def test_a_bucket_is_a_url(monkeypatch: pytest.MonkeyPatch) -> None:
         whole.close()
 
 
-# --- opened when needed ---------------------------------------------------------------------------------
+# --- opening and closing --------------------------------------------------------------------------------
 
 
-def test_a_broken_service_does_no_harm_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_service_does_not_affect_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     with Database("memory:", files={"main": "memory:", "away": "s3://bucket", "far": BROKEN}) as db:
         db.files.put("it", b"bytes")
         with pytest.raises(ConfigurationError, match="region"):
@@ -224,7 +224,7 @@ def test_a_broken_service_does_no_harm_to_others(monkeypatch: pytest.MonkeyPatch
             db.files["away"].exists("it")
 
 
-def test_a_service_is_opened_once_however_many_ask_for_it_at_once() -> None:
+def test_a_service_is_opened_once_however_many_threads_use_it_at_once() -> None:
     with Database("memory:", files={"main": "memory:"}) as db:
         found = []
         barrier = threading.Barrier(8)
@@ -241,7 +241,7 @@ def test_a_service_is_opened_once_however_many_ask_for_it_at_once() -> None:
         assert len({id(service) for service in found}) == 1
 
 
-def test_twins_share_their_services() -> None:
+def test_sync_and_async_share_their_services() -> None:
     with Database("memory:", files="memory:") as db:
         db.files.put("it", b"bytes")
 
@@ -254,7 +254,7 @@ def test_twins_share_their_services() -> None:
         assert db.files.get("more") == b"from the twin"
 
 
-def test_closing_the_database_closes_its_services_and_those_it_was_given() -> None:
+def test_closing_the_database_closes_its_services_including_those_passed_to_it() -> None:
     own = MemoryService()
     db = Database("memory:", files={"own": own, "plain": "memory:", "unused": BROKEN}, default_service="own")
     files = db.files
@@ -277,7 +277,7 @@ def test_closing_the_database_closes_its_services_and_those_it_was_given() -> No
     asyncio.run(main())
 
 
-def test_services_go_on_in_a_child_that_is_forked_while_another_thread_opens_one(tmp_path: Path) -> None:
+def test_services_work_in_a_child_that_is_forked_while_another_thread_opens_one(tmp_path: Path) -> None:
     named = {"main": f"file:{tmp_path / 'files'}", "later": f"file:{tmp_path / 'later'}"}
     with Database("memory:", files=named) as db:
         db.files.put("it", pattern(9_000_000))
@@ -294,10 +294,10 @@ def test_services_go_on_in_a_child_that_is_forked_while_another_thread_opens_one
         with warnings.catch_warnings():
             warnings.simplefilter(
                 "ignore", DeprecationWarning
-            )  # of newer Pythons, about forks beside threads
+            )  # newer Pythons warn about forks beside threads
             child = os.fork()
         if not child:
-            signal.alarm(60)  # one that waits for ever is not to outlive the test
+            signal.alarm(60)  # a child that hangs must not outlive the test
             try:
                 db.files.put("from the child", db.files.get("it"))
                 db.files["later"].put("it", b"bytes")
@@ -311,10 +311,10 @@ def test_services_go_on_in_a_child_that_is_forked_while_another_thread_opens_one
         assert db.files["later"].get("it") == b"bytes"
 
 
-# --- what they are asked --------------------------------------------------------------------------------
+# --- requests -------------------------------------------------------------------------------------------
 
 
-def test_a_request_that_is_for_no_service_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_request_that_is_not_for_a_file_service_is_refused_by_name(tmp_path: Path) -> None:
     named = {"main": "memory:", "disk": f"file:{tmp_path}", "mirrored": "mirror:main,disk"}
     with Database("memory:", files=named) as db:
         for name in named:

@@ -1,4 +1,4 @@
-"""Streams of an object's bytes: in order, of one object, and no request more than there are pieces."""
+"""Streams of an object's bytes: in order, from one version of the object, with one request per piece."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from holdall.files.piece import FAR, NEAR
 
 
 async def collect(pieces: Any) -> list[bytes]:
-    """All pieces, in either colour."""
+    """Collect all pieces, in either colour."""
     return list(pieces) if isinstance(pieces, Iterator) else [piece async for piece in pieces]
 
 
 @everywhere
-async def test_a_stream_has_the_bytes_in_pieces(files: Rig) -> None:
+async def test_a_stream_yields_the_bytes_in_pieces(files: Rig) -> None:
     data = pattern(2_500_000)
     info = await files.files.put("it", data)
     for start, size in (
@@ -39,7 +39,7 @@ async def test_a_stream_has_the_bytes_in_pieces(files: Rig) -> None:
 
 
 @in_memory
-async def test_a_stream_costs_one_request_for_each_piece_and_ends_if_the_object_is_replaced(
+async def test_a_stream_sends_one_request_for_each_piece_and_fails_if_the_object_is_replaced(
     files: Rig,
 ) -> None:
     old = await files.files.put("it", pattern(2 * NEAR + 1))
@@ -62,7 +62,7 @@ async def test_a_stream_costs_one_request_for_each_piece_and_ends_if_the_object_
 @pytest.mark.parametrize(
     ("parallel", "size", "sent"), [(1, NEAR, [1, 2, 3, 4, 5]), (2, FAR, [1, 3, 3, 5, 5])]
 )
-def test_a_stream_fetches_as_far_ahead_as_suits_the_service(
+def test_a_stream_fetches_as_far_ahead_as_the_service_allows(
     parallel: int, size: int, sent: list[int]
 ) -> None:
     with open_rig(Way("memory", "blocking")) as files:
@@ -75,7 +75,7 @@ def test_a_stream_fetches_as_far_ahead_as_suits_the_service(
 
 
 @in_memory
-async def test_a_stream_of_what_is_missing_is_refused_also_if_nothing_of_it_is_wanted(files: Rig) -> None:
+async def test_a_stream_of_a_missing_object_is_refused_even_if_it_would_be_empty(files: Rig) -> None:
     for size in (None, 5, 0):
         with pytest.raises(ObjectNotFoundError):
             await collect(files.db.files.stream("missing", size=size))

@@ -1,4 +1,4 @@
-"""URLs that need no credentials: to get an object as it is to be served, and to put exactly these bytes."""
+"""URLs that need no credentials: to get an object with given headers, and to put exactly the given bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdall.errors import ConfigurationError, InvalidOptionsError, InvalidReque
 
 
 def fetch(url: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes, Any]:
-    """What a browser would get."""
+    """Send a request as a browser would, and return the status, the body and the headers."""
     request = Request(url, body, headers, method="GET" if body is None else "PUT")
     try:
         with urlopen(request) as reply:
@@ -28,7 +28,7 @@ def fetch(url: str, body: bytes | None = None, **headers: str) -> tuple[int, byt
 
 
 @in_memory
-async def test_a_url_says_what_to_serve_and_how(files: Rig) -> None:
+async def test_a_url_names_the_object_and_how_to_serve_it(files: Rig) -> None:
     await files.files.put("docs/a b.txt", b"bytes")
     url = await files.files.url(
         "docs/a b.txt", expires=timedelta(minutes=1), disposition="attachment", filename="Größe €.txt"
@@ -43,7 +43,7 @@ async def test_a_url_says_what_to_serve_and_how(files: Rig) -> None:
 
 
 @in_memory
-async def test_a_url_to_put_to_is_bound_to_its_bytes(files: Rig) -> None:
+async def test_an_upload_url_is_bound_to_its_bytes(files: Rig) -> None:
     signed = await files.files.upload_url(
         "it", size=5, md5="XUFAKrxLKna5cZ2REBfFkg==", content_type="text/plain", metadata={"colour": "red"}
     )
@@ -55,7 +55,7 @@ async def test_a_url_to_put_to_is_bound_to_its_bytes(files: Rig) -> None:
     assert signed.headers["Content-MD5"] == "XUFAKrxLKna5cZ2REBfFkg=="
 
 
-def test_in_a_bucket_anybody_can_get_by_a_url() -> None:
+def test_a_client_without_credentials_can_get_from_a_bucket_by_url() -> None:
     with open_rig(Way("S3", "blocking")) as files:
         files.db.files.put("a b/ü.txt", b"bytes", content_type="text/plain")
         status, body, headers = fetch(files.db.files.url("a b/ü.txt"))
@@ -68,7 +68,7 @@ def test_in_a_bucket_anybody_can_get_by_a_url() -> None:
         assert unquote(headers["content-disposition"].partition("filename*=UTF-8''")[2]) == "ü.txt"
 
 
-def test_in_a_bucket_anybody_can_put_by_a_url() -> None:
+def test_a_client_without_credentials_can_put_into_a_bucket_by_url() -> None:
     with open_rig(Way("S3", "blocking")) as files:
         signed = files.db.files.upload_url(
             "it", size=5, content_type="text/plain", metadata={"colour": "red"}
@@ -81,7 +81,7 @@ def test_in_a_bucket_anybody_can_put_by_a_url() -> None:
 
 
 @everywhere
-async def test_what_makes_no_url_is_refused(files: Rig) -> None:
+async def test_invalid_options_of_urls_are_refused(files: Rig) -> None:
     await files.files.put("it", b"bytes")
     nonsense: list[Any] = [0, 0.5, -1, True, "300", float("nan"), float("inf"), None, timedelta(0)]
     for expires in nonsense:
@@ -95,7 +95,7 @@ async def test_what_makes_no_url_is_refused(files: Rig) -> None:
         await files.files.upload_url("it", size=5 * 1024**3 + 1)
 
 
-def test_a_service_without_a_web_server_has_urls_of_the_web_application() -> None:
+def test_a_service_without_a_base_url_has_urls_of_the_web_application() -> None:
     with Database("memory:", secret="a secret of some length") as db:
         token = db.files.url("it").removeprefix("/attachments/disk/")
         assert db.files.verify_download(token).key == "it"
@@ -112,7 +112,7 @@ def test_without_a_secret_there_are_no_urls() -> None:
         db.files.url("it")
 
 
-def test_the_urls_of_a_mirrored_service_are_its_primarys() -> None:
+def test_the_urls_of_a_mirrored_service_are_those_of_its_primary() -> None:
     with open_rig(Way("mirror", "blocking")) as files:
         token = files.db.files.url("it").rpartition("/")[2]
         assert files.service.inner.verified_download(token).service == "main"  # type: ignore[attr-defined]

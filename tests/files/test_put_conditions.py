@@ -1,4 +1,4 @@
-"""Puts with tags, and puts in place of a certain object: small ones at once, large ones in parts."""
+"""Puts with tags, and puts that replace a certain version: small objects at once, large ones in parts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOURCES: dict[str, Any] = {
 
 
 class Place:
-    """A database with a service in memory, asked in one of the colours."""
+    """A service in memory, used through databases of one colour."""
 
     def __init__(self, colour: str) -> None:
         self._colour = colour
@@ -49,8 +49,8 @@ class Place:
     def _open_service(self) -> Any:
         place = self
 
-        class Kept:
-            """The service, which is not closed with its database."""
+        class UnclosedService:
+            """The service, which stays open when a database closes it."""
 
             def send_blocking(self, request: Request[Any]) -> Any:
                 place.parts += isinstance(request, UploadPart)
@@ -62,7 +62,7 @@ class Place:
             def close(self) -> None:
                 pass
 
-        return Kept()
+        return UnclosedService()
 
 
 @pytest.fixture(params=["blocking", "awaiting"])
@@ -79,7 +79,7 @@ def test_an_object_is_put_with_its_tags(place: Place, source: Any) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
-def test_an_object_is_put_in_place_of_the_one_that_is_known(place: Place, source: Any) -> None:
+def test_a_put_can_replace_only_the_known_version(place: Place, source: Any) -> None:
     first = place.put("a", b"first")
     second = place.put("a", source(), if_match=first.etag, tags=TAGS)
     assert place.tags("a") == TAGS
@@ -91,7 +91,7 @@ def test_an_object_is_put_in_place_of_the_one_that_is_known(place: Place, source
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("there", [b"another", None], ids=["another", "missing"])
-def test_what_will_be_refused_is_not_sent_in_parts(place: Place, source: Any, there: bytes | None) -> None:
+def test_a_put_that_will_be_refused_sends_no_parts(place: Place, source: Any, there: bytes | None) -> None:
     if there is not None:
         place.put("a", there)
     with pytest.raises(PreconditionFailedError):
@@ -110,8 +110,10 @@ class Untouched:
 @pytest.mark.parametrize(
     "options",
     [{"tags": {"a&b": "c"}}, {"tags": {"aws:a": "b"}}, {"if_match": "etag", "if_absent": True}],
-    ids=["a sign", "a name of Amazon's", "both conditions"],
+    ids=["invalid character", "reserved tag", "both conditions"],
 )
-def test_what_no_service_takes_is_refused_before_anything_is_read(place: Place, options: Any) -> None:
+def test_options_that_no_service_accepts_are_refused_before_anything_is_read(
+    place: Place, options: Any
+) -> None:
     with pytest.raises(InvalidRequestError):
         place.put("a", Untouched(), **options)

@@ -1,4 +1,4 @@
-"""Sources and what is read of them: exactly so many bytes, whatever a stream gives at a time."""
+"""Reading from sources: exactly the requested number of bytes, however few a stream returns at a time."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ PORT = BlockingPort(MemoryService())
 
 
 class Pieces:
-    """A stream that gives what it was given, a piece at a time, and no more than it is asked for."""
+    """A stream that returns one of the given pieces at a time, and no more bytes than requested."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         self._pieces = [piece for piece in pieces if piece]
-        self.asked: list[int] = []
+        self.requested: list[int] = []
 
     def read(self, size: int) -> bytes:
-        self.asked.append(size)
+        self.requested.append(size)
         if not self._pieces:
             return b""
         piece = self._pieces.pop(0)
@@ -40,18 +40,18 @@ class Pieces:
 
 
 @given(pieces=st.lists(st.binary(max_size=60_000), max_size=6), size=st.integers(0, 200_000))
-def test_a_stream_is_read_until_there_is_enough_or_nothing_more(pieces: list[bytes], size: int) -> None:
+def test_a_stream_is_read_until_it_has_enough_bytes_or_ends(pieces: list[bytes], size: int) -> None:
     whole = b"".join(pieces)
     stream = Pieces(pieces)
     assert run(read_exactly(PORT, stream, size)) == whole[:size]
     assert run(read_exactly(PORT, stream, len(whole) + 1)) == whole[size:]
 
 
-def test_of_a_stream_no_more_than_a_megabyte_is_asked_for_at_a_time() -> None:
+def test_at_most_a_megabyte_is_requested_from_a_stream_at_a_time() -> None:
     stream = Pieces([bytes(5_000_000)])
     assert run(read_exactly(PORT, stream, 4_000_000)) == bytes(4_000_000)
-    assert max(stream.asked) == 1024 * 1024
-    assert sum(stream.asked) == 4_000_000
+    assert max(stream.requested) == 1024 * 1024
+    assert sum(stream.requested) == 4_000_000
 
 
 @pytest.mark.parametrize("given_as", ["bytes", "file"])
@@ -71,7 +71,7 @@ def test_any_piece_can_be_read_and_hashed_at_any_time(given_as: str, tmp_path: P
         assert run(read_range(PORT, source, start, size)) == piece
 
 
-def test_what_a_caller_means_is_told_by_what_it_is(tmp_path: Path) -> None:
+def test_the_type_of_the_argument_selects_the_kind_of_source(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"bytes")
     kinds: list[tuple[Any, type[Any]]] = [
@@ -93,7 +93,7 @@ def test_what_a_caller_means_is_told_by_what_it_is(tmp_path: Path) -> None:
     assert measured.size == 12
 
 
-def test_a_buffer_is_not_held_on_to() -> None:
+def test_a_source_does_not_keep_the_callers_buffer() -> None:
     buffer = io.BytesIO(b"bytes")
     source = run(open_source(PORT, buffer))
     buffer.write(b"other, and longer")
@@ -102,7 +102,7 @@ def test_a_buffer_is_not_held_on_to() -> None:
     assert run(read_range(PORT, source, 0, 5)) == b"bytes"
 
 
-def test_a_file_that_was_touched_is_another(tmp_path: Path) -> None:
+def test_a_file_that_was_replaced_with_the_same_times_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"bytes")
     source = run(open_source(PORT, path))
