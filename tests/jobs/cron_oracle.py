@@ -1,4 +1,4 @@
-"""Cron read the slow way: is this minute named by that line? And lines to ask about."""
+"""A slow reference implementation of cron, which checks every minute, and strategies for cron lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DAY = timedelta(days=1)
 
 
 @cache
-def element_names(element: str, value: int, low: int) -> bool:
+def element_matches(element: str, value: int, low: int) -> bool:
     spread, _, step = element.partition("/")
     if spread == "*":
         return (value - low) % int(step or 1) == 0
@@ -23,12 +23,12 @@ def element_names(element: str, value: int, low: int) -> bool:
 
 
 @cache
-def field_names(text: str, value: int, low: int) -> bool:
-    return any(element_names(element, value, low) for element in text.split(","))
+def field_matches(text: str, value: int, low: int) -> bool:
+    return any(element_matches(element, value, low) for element in text.split(","))
 
 
 @cache
-def in_numbers(line: str) -> tuple[str, ...]:
+def replace_names(line: str) -> tuple[str, ...]:
     minute, hour, day, month, weekday = line.lower().split()
     for number, name in enumerate(MONTHS, start=1):
         month = month.replace(name, str(number))
@@ -37,40 +37,42 @@ def in_numbers(line: str) -> tuple[str, ...]:
     return minute, hour, day, month, weekday
 
 
-def names_day(line: str, moment: date) -> bool:
-    _, _, day, month, weekday = in_numbers(line)
+def matches_day(line: str, moment: date) -> bool:
+    _, _, day, month, weekday = replace_names(line)
     today = moment.isoweekday()
-    fits = field_names(day, moment.day, 1)
-    fits_week = field_names(weekday, today, 0) or (today == 7 and field_names(weekday, 0, 0))
+    fits = field_matches(day, moment.day, 1)
+    fits_week = field_matches(weekday, today, 0) or (today == 7 and field_matches(weekday, 0, 0))
     both_restricted = "*" not in day and "*" not in weekday
-    return field_names(month, moment.month, 1) and (
+    return field_matches(month, moment.month, 1) and (
         (fits or fits_week) if both_restricted else (fits and fits_week)
     )
 
 
-def names_minute(line: str, moment: datetime) -> bool:
-    minute, hour, *_ = in_numbers(line)
+def matches_minute(line: str, moment: datetime) -> bool:
+    minute, hour, *_ = replace_names(line)
     return (
-        field_names(minute, moment.minute, 0)
-        and field_names(hour, moment.hour, 0)
-        and names_day(line, moment)
+        field_matches(minute, moment.minute, 0)
+        and field_matches(hour, moment.hour, 0)
+        and matches_day(line, moment)
     )
 
 
-def minutes_named(line: str, after: datetime, until: datetime) -> list[datetime]:
-    """Each minute of ``(after, until]`` that the line names, by asking for every one of them."""
+def list_minutes(line: str, after: datetime, until: datetime) -> list[datetime]:
+    """Each minute of ``(after, until]`` that the line matches, found by checking every one."""
     found = []
     moment = after.replace(second=0, microsecond=0) + MINUTE
     while moment <= until:
-        if names_minute(line, moment):
+        if matches_minute(line, moment):
             found.append(moment)
         moment += MINUTE
     return found
 
 
-def days_named(line: str, first: date, last: date) -> list[date]:
-    """Each day from the first to the last that the line names, whatever its hours."""
-    return [day for day in (first + n * DAY for n in range((last - first).days + 1)) if names_day(line, day)]
+def list_days(line: str, first: date, last: date) -> list[date]:
+    """Each day from the first to the last that the line matches, regardless of its hours."""
+    return [
+        day for day in (first + n * DAY for n in range((last - first).days + 1)) if matches_day(line, day)
+    ]
 
 
 def elements(low: int, high: int, names: list[str] | None = None) -> st.SearchStrategy[str]:
@@ -98,7 +100,7 @@ def lines() -> st.SearchStrategy[str]:
 
 
 def midnights() -> st.SearchStrategy[str]:
-    """Lines of which only the day matters, with few days: late ones, and a month or two."""
+    """Lines at midnight that match few days, such as the last days of one or two months."""
     late = st.sampled_from(["28-31", "29", "30", "31", "29,31", "*/28", "*/29", "*/30"])
     few = st.lists(st.integers(1, 12).map(str), min_size=1, max_size=2).map(",".join)
     return st.tuples(late | DAY_FIELDS, few | MONTH_FIELDS, WEEKDAY_FIELDS).map(

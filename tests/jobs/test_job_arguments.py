@@ -1,4 +1,4 @@
-"""Arguments as a job gets them: JSON as it was, keys as keys, items as they are when the job runs."""
+"""The arguments that a job receives: JSON unchanged, keys as keys, items in their state when the job runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdall import Key, Model, ModelKey, SortKey, job
 from holdall.errors import FrozenItemError, InvalidJobArgumentsError
 from holdall.models.schema import ModelSchema
 
-got: list[Any] = []
+received: list[Any] = []
 
 
 class Order(Model):
@@ -34,7 +34,7 @@ class Colour(Enum):
 
 
 class Odd(Model):
-    """Every type that a key can have."""
+    """A model whose key has every possible type."""
 
     text: Key[str]
     whole: Key[int]
@@ -60,30 +60,30 @@ class Dog(Animal):
 
 @job("arguments-keep", retries=0)
 def keep(*arguments: Any) -> None:
-    got.extend(arguments)
+    received.extend(arguments)
 
 
 @job("arguments-keep-async", retries=0)
 async def keep_async(*arguments: Any) -> None:
-    got.extend(arguments)
+    received.extend(arguments)
 
 
 @job("arguments-keep-transactional", retries=0, transactional=True)
 def keep_transactional(tx: Any, *arguments: Any) -> None:
-    got[:] = [arguments, [tx.get(Order, customer="ada", number=n) for n in (1, 2)]]
+    received[:] = [arguments, [tx.get(Order, customer="ada", number=n) for n in (1, 2)]]
 
 
 @job("arguments-change", retries=0)
 def change(order: Order) -> None:
-    got.append(order)
+    received.append(order)
     order.quantity = 7
 
 
 @pytest.fixture(autouse=True)
 def _start_afresh() -> Iterator[None]:
-    got.clear()
+    received.clear()
     yield
-    got.clear()
+    received.clear()
 
 
 JSON: list[Any] = [
@@ -109,21 +109,21 @@ JSON: list[Any] = [
 
 
 @on_servers
-async def test_json_arrives_as_it_was(db: Rig) -> None:
+async def test_json_arrives_unchanged(db: Rig) -> None:
     await db.enqueue(keep, *JSON)
     await db.drain()
-    assert repr(got) == repr(JSON)
+    assert repr(received) == repr(JSON)
 
 
 @in_memory
 async def test_a_tuple_arrives_as_a_list(db: Rig) -> None:
     await db.enqueue(keep, (1, (2, 3)), {"a": (4,)})
     await db.drain()
-    assert got == [[1, [2, 3]], {"a": [4]}]
+    assert received == [[1, [2, 3]], {"a": [4]}]
 
 
 @in_memory
-async def test_an_argument_is_as_it_was_when_it_was_enqueued(db: Rig) -> None:
+async def test_later_changes_of_an_argument_do_not_reach_the_job(db: Rig) -> None:
     words = ["before"]
 
     def body(tx: Any) -> None:
@@ -132,14 +132,14 @@ async def test_an_argument_is_as_it_was_when_it_was_enqueued(db: Rig) -> None:
 
     await db.commit(body)
     await db.drain()
-    assert got == [["before"]]
+    assert received == [["before"]]
 
 
 # --- keys and items -------------------------------------------------------------------------------------
 
 
 @on_servers
-async def test_an_item_arrives_as_it_is_when_the_job_runs(db: Rig) -> None:
+async def test_an_item_arrives_in_its_state_when_the_job_runs(db: Rig) -> None:
     order = await db.create(Order(customer="ada", number=1))
     await db.enqueue(keep_async, order)
 
@@ -148,7 +148,7 @@ async def test_an_item_arrives_as_it_is_when_the_job_runs(db: Rig) -> None:
 
     await db.run(body)
     await db.drain()
-    (arrived,) = got
+    (arrived,) = received
     assert isinstance(arrived, Order)
     assert (arrived.customer, arrived.number, arrived.quantity) == ("ada", 1, 5)
 
@@ -162,17 +162,17 @@ async def test_an_item_that_the_same_transaction_creates_can_be_an_argument(db: 
 
     key = await db.commit(body)
     await db.drain()
-    assert [type(argument) for argument in got] == [Parcel, ModelKey]
-    assert got[0].weight == 3
-    assert got[0].key == got[1] == key
+    assert [type(argument) for argument in received] == [Parcel, ModelKey]
+    assert received[0].weight == 3
+    assert received[0].key == received[1] == key
 
 
 @in_memory
-async def test_a_key_arrives_as_a_key_whether_or_not_there_is_an_item(db: Rig) -> None:
-    key = Order.key(customer="nobody", number=7)
+async def test_a_key_arrives_as_a_key_even_if_there_is_no_item(db: Rig) -> None:
+    key = Order.key(customer="missing", number=7)
     await db.enqueue(keep, key)
     await db.drain()
-    assert got == [key]
+    assert received == [key]
 
 
 @everywhere
@@ -180,7 +180,7 @@ async def test_keys_and_items_can_be_anywhere_in_lists_and_dicts(db: Rig) -> Non
     order = await db.create(Order(customer="ada", number=1))
     await db.enqueue(keep, [order, {"of": [order.key, 1]}], {"order": order, "plain": "$holdall"})
     await db.drain()
-    listed, mapped = got
+    listed, mapped = received
     assert [type(listed[0]), listed[1], type(mapped["order"]), mapped["plain"]] == [
         Order,
         {"of": [order.key, 1]},
@@ -190,7 +190,7 @@ async def test_keys_and_items_can_be_anywhere_in_lists_and_dicts(db: Rig) -> Non
 
 
 @everywhere
-async def test_keys_of_every_type_arrive_as_they_were(db: Rig) -> None:
+async def test_keys_of_every_type_arrive_unchanged(db: Rig) -> None:
     odd = Odd(
         text='#:%"\u0001é',
         whole=-(10**20),
@@ -203,25 +203,25 @@ async def test_keys_of_every_type_arrive_as_they_were(db: Rig) -> None:
     await db.create(odd)
     await db.enqueue(keep, odd, odd.key)
     await db.drain()
-    assert got[0].key == got[1] == odd.key
-    assert got[0].to_dict() == odd.to_dict()
+    assert received[0].key == received[1] == odd.key
+    assert received[0].to_dict() == odd.to_dict()
 
 
 @in_memory
-async def test_an_item_of_a_model_with_a_table_of_its_own_can_be_an_argument(db: Rig) -> None:
+async def test_an_item_of_a_model_with_its_own_table_can_be_an_argument(db: Rig) -> None:
     owned = await db.create(Owned(name="a", n=3))
     await db.enqueue(keep, owned)
     await db.drain()
-    assert [type(got[0]), got[0].n] == [Owned, 3]
+    assert [type(received[0]), received[0].n] == [Owned, 3]
 
 
 @in_memory
-async def test_an_item_of_a_derived_model_arrives_as_one(db: Rig) -> None:
+async def test_an_item_of_a_derived_model_arrives_as_its_own_class(db: Rig) -> None:
     dog = await db.create(Dog(name="rex", tricks=2))
     await db.enqueue(keep, dog, dog.key)
     await db.drain()
-    assert [type(got[0]), got[0].tricks] == [Dog, 2]
-    assert got[1] == dog.key
+    assert [type(received[0]), received[0].tricks] == [Dog, 2]
+    assert received[1] == dog.key
 
 
 @everywhere
@@ -235,24 +235,24 @@ async def test_an_item_is_frozen_in_a_job_without_a_transaction(db: Rig) -> None
 
 
 @everywhere
-async def test_in_a_transactional_job_an_item_is_one_of_the_transaction(db: Rig) -> None:
+async def test_an_item_passed_to_a_transactional_job_belongs_to_its_transaction(db: Rig) -> None:
     order = await db.create(Order(customer="ada", number=1))
     await db.enqueue(keep_transactional, order, [order])
     await db.drain()
-    arguments, (same, missing) = got
+    arguments, (same, missing) = received
     assert arguments[0] is same
     assert arguments[1][0] is same
     assert missing is None
 
 
-# --- gone, and not known --------------------------------------------------------------------------------
+# --- deleted items and unknown models -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "which", [keep, keep_async, keep_transactional], ids=["sync", "async", "transactional"]
 )
 @everywhere
-async def test_a_job_about_an_item_that_is_gone_is_dropped_and_told_of(db: Rig, which: Any) -> None:
+async def test_a_job_whose_item_was_deleted_is_dropped_and_reported(db: Rig, which: Any) -> None:
     orders = [Order(customer="ada", number=1), Order(customer="ada", number=2)]
     await db.create(*orders)
     await db.enqueue(which, orders[0], {"deep": [orders[1]]}, key="k")
@@ -260,19 +260,19 @@ async def test_a_job_about_an_item_that_is_gone_is_dropped_and_told_of(db: Rig, 
     metrics = await db.drain()
     assert (metrics.dropped, metrics.failed, metrics.dead) == (1, 0, 0)
     assert db.kinds() == ["started", "dropped"]
-    assert got == []
+    assert received == []
     assert await db.jobs.list() == []
     assert (await db.enqueue(which, key="k")).added
 
 
 @in_memory
-async def test_a_job_about_a_model_that_is_not_known_here_fails_and_is_kept(
+async def test_a_job_with_an_item_of_an_unknown_model_fails_and_is_kept(
     db: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     order = await db.create(Order(customer="ada", number=1))
     await db.enqueue(keep, order)
     _forget(monkeypatch, "Order")
-    db.context.state.forget_tables()  # and as in one that never used it
+    db.context.state.forget_tables()  # as in a worker that never used the model
     await db.drain()
     record = await db.only()
     assert record.state == "dead"
@@ -280,11 +280,11 @@ async def test_a_job_about_a_model_that_is_not_known_here_fails_and_is_kept(
     monkeypatch.undo()
     await db.jobs.retry(record.id)
     await db.drain()
-    assert [type(argument) for argument in got] == [Order]
+    assert [type(argument) for argument in received] == [Order]
 
 
 def _forget(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """As in a worker that did not import the model."""
+    """Hide a model, as in a worker that did not import it."""
     known = ModelSchema.family
 
     def family(schema: ModelSchema) -> Any:
@@ -293,7 +293,7 @@ def _forget(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setattr(ModelSchema, "family", family)
 
 
-# --- what cannot be kept --------------------------------------------------------------------------------
+# --- arguments that cannot be stored --------------------------------------------------------------------
 
 
 def _make_loop() -> list[Any]:
@@ -314,13 +314,13 @@ UNFIT: list[tuple[str, Any, str]] = [
     ("a class", Order, "argument 2 is of type"),
     ("a lambda", lambda: None, "argument 2 is of type function"),
     ("deep", [1, {"a": [object()]}], r"argument 2\[1\]\['a'\]\[0\] is of type object"),
-    ("a number as a name", {1: 2}, "argument 2 has the key 1"),
-    ("our own name", {"$holdall": "key:Order:{}"}, "argument 2 has the key '\\$holdall'"),
+    ("a number as a key", {1: 2}, "argument 2 has the key 1"),
+    ("our reserved name", {"$holdall": "key:Order:{}"}, "argument 2 has the key '\\$holdall'"),
     ("a lone surrogate", "\ud800", "surrogate"),
-    ("a lone surrogate as a name", {"\ud800": 1}, "surrogate"),
+    ("a lone surrogate as a key", {"\ud800": 1}, "surrogate"),
     ("too large", "x" * 300_001, "300,0"),
     ("too large in UTF-8", "é" * 150_001, "300,0"),
-    ("a number without end", 10**5000, "digits"),
+    ("a huge number", 10**5000, "digits"),
     ("a list in itself", _make_loop(), "contains itself"),
 ]
 
@@ -329,7 +329,7 @@ UNFIT: list[tuple[str, Any, str]] = [
     ("argument", "message"), [each[1:] for each in UNFIT], ids=[each[0] for each in UNFIT]
 )
 @in_memory
-async def test_what_a_job_cannot_keep_is_refused_before_anything_is_sent(
+async def test_arguments_that_cannot_be_stored_are_refused_before_anything_is_sent(
     db: Rig, argument: Any, message: str
 ) -> None:
     def body(tx: Any) -> None:
@@ -344,8 +344,8 @@ async def test_what_a_job_cannot_keep_is_refused_before_anything_is_sent(
 
 
 @everywhere
-async def test_the_largest_arguments_can_be_kept(db: Rig) -> None:
+async def test_the_largest_arguments_can_be_stored(db: Rig) -> None:
     longest = "x" * (300_000 - len('["",[]]'))
     await db.enqueue(keep, longest, [])
     await db.drain()
-    assert got == [longest, []]
+    assert received == [longest, []]

@@ -1,4 +1,4 @@
-"""``db.jobs``: to look at the jobs there are, to try them again, to delete them."""
+"""``db.jobs``: listing, counting, retrying and deleting jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdall.errors import InvalidOptionsError, JobBusyError, JobNotFoundError
 
 done: list[Any] = []
 begun = threading.Event()
-go_on = threading.Event()
+may_finish = threading.Event()
 
 
 @job("care-note")
@@ -33,7 +33,7 @@ def hopeless(word: Any = "") -> None:
 @job("care-held")
 def hold() -> None:
     begun.set()
-    assert go_on.wait(30)
+    assert may_finish.wait(30)
 
 
 @job("care-chain")
@@ -45,14 +45,14 @@ async def chain(n: int) -> None:
 def _start_afresh() -> None:
     done.clear()
     begun.clear()
-    go_on.clear()
+    may_finish.clear()
 
 
-# --- looking --------------------------------------------------------------------------------------------
+# --- listing --------------------------------------------------------------------------------------------
 
 
 @on_servers
-async def test_jobs_are_listed_in_the_order_in_which_they_are_due_and_the_dead_after_them(db: Rig) -> None:
+async def test_jobs_are_listed_in_the_order_in_which_they_are_due_and_then_the_dead(db: Rig) -> None:
     for n in (3, 1, 2):
         await db.enqueue(hopeless, n, queue="q")
         await db.drain(queues=["q"])
@@ -84,11 +84,11 @@ async def test_a_running_job_is_listed_as_running(db: Rig) -> None:
         assert (record.id, record.state, record.attempts) == (handle.id, "running", 1)
         assert await db.list_waiting() == []
         assert (await db.jobs.counts())["default"] == (0, 1, 0, 0)
-        go_on.set()
+        may_finish.set()
 
 
 @in_memory
-async def test_the_first_of_many_jobs_are_found_whatever_is_between_them(db: Rig) -> None:
+async def test_the_first_of_many_jobs_are_found_among_others(db: Rig) -> None:
     await db.commit(lambda tx: [tx.enqueue(note, n, delay=n) for n in range(90)])
     await db.commit(lambda tx: [tx.enqueue(chain, n, delay=100 + n) for n in range(90)])
     named = await db.jobs.list(name="care-chain", limit=10)
@@ -98,7 +98,7 @@ async def test_the_first_of_many_jobs_are_found_whatever_is_between_them(db: Rig
 
 
 @everywhere
-async def test_a_job_is_found_by_its_id_wherever_it_is(db: Rig) -> None:
+async def test_a_job_is_found_by_its_id_in_any_queue_and_state(db: Rig) -> None:
     waiting = await db.enqueue(note, delay=60, queue="a")
     dead = await db.enqueue(hopeless, queue="b")
     await db.drain(queues=["b"])
@@ -109,7 +109,7 @@ async def test_a_job_is_found_by_its_id_wherever_it_is(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_job_that_is_done_is_none(db: Rig) -> None:
+async def test_get_returns_none_for_a_job_that_is_done(db: Rig) -> None:
     handle = await db.enqueue(note)
     await db.drain()
     assert await db.jobs.get(handle.id) is None
@@ -129,7 +129,7 @@ async def test_counts_are_by_queue_and_state(db: Rig) -> None:
 
 
 @everywhere
-async def test_queues_are_those_that_were_ever_used(db: Rig) -> None:
+async def test_queues_lists_every_queue_that_was_ever_used(db: Rig) -> None:
     assert await db.jobs.queues() == []
     await db.enqueue(note, queue="b")
     await db.enqueue(note, queue="a")
@@ -138,7 +138,7 @@ async def test_queues_are_those_that_were_ever_used(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_table_that_was_made_anew_knows_its_queues(db: Rig) -> None:
+async def test_after_its_table_was_recreated_a_queue_is_registered_again(db: Rig) -> None:
     await db.enqueue(note)
     await db.now(db.db.table.delete())
     await db.now(db.db.table.create())
@@ -147,11 +147,11 @@ async def test_a_table_that_was_made_anew_knows_its_queues(db: Rig) -> None:
     assert len(await db.jobs.list()) == 1
 
 
-# --- again ----------------------------------------------------------------------------------------------
+# --- retrying -------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_a_dead_job_can_be_tried_again_with_all_its_attempts(db: Rig) -> None:
+async def test_a_dead_job_can_be_retried_with_all_its_attempts(db: Rig) -> None:
     handle = await db.enqueue(hopeless)
     await db.drain()
     record = await db.jobs.retry(handle.id)
@@ -164,7 +164,7 @@ async def test_a_dead_job_can_be_tried_again_with_all_its_attempts(db: Rig) -> N
 
 
 @everywhere
-async def test_a_job_that_waits_for_its_time_can_be_made_due(db: Rig) -> None:
+async def test_a_delayed_job_can_be_made_due(db: Rig) -> None:
     handle = await db.enqueue(note, delay=3600, key="k")
     await db.jobs.retry(handle.id)
     assert not (await db.enqueue(note, key="k")).added
@@ -173,7 +173,7 @@ async def test_a_job_that_waits_for_its_time_can_be_made_due(db: Rig) -> None:
 
 
 @everywhere
-async def test_all_dead_jobs_of_a_queue_or_a_name_can_be_tried_again(db: Rig) -> None:
+async def test_all_dead_jobs_of_a_queue_or_a_name_can_be_retried(db: Rig) -> None:
     for n in range(3):
         await db.enqueue(hopeless, n, queue="a")
     await db.enqueue(hopeless, queue="b")
@@ -187,7 +187,7 @@ async def test_all_dead_jobs_of_a_queue_or_a_name_can_be_tried_again(db: Rig) ->
 
 
 @in_memory
-async def test_all_dead_jobs_but_those_whose_key_is_taken_can_be_tried_again(db: Rig) -> None:
+async def test_retry_all_skips_dead_jobs_whose_key_is_taken(db: Rig) -> None:
     await db.enqueue(hopeless, 1, key="a")
     await db.enqueue(hopeless, 2, key="b")
     await db.drain()
@@ -209,7 +209,7 @@ async def test_a_dead_job_whose_key_is_taken_stays_dead(db: Rig) -> None:
 @in_memory
 async def test_many_jobs_are_changed_page_by_page(db: Rig) -> None:
     db.clock.shard = "7"
-    for _ in range(8):  # of which three fit into a page
+    for _ in range(8):  # three of them fit into a page
         await db.enqueue(hopeless, "x" * 290_000)
     await db.drain()
     assert (await db.jobs.counts())["default"] == (0, 0, 8, 0)
@@ -224,7 +224,7 @@ async def test_many_jobs_are_changed_page_by_page(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_job_that_waits_or_is_dead_can_be_deleted(db: Rig) -> None:
+async def test_a_waiting_or_dead_job_can_be_deleted(db: Rig) -> None:
     dead = await db.enqueue(hopeless)
     await db.drain()
     waiting = await db.enqueue(note, "never", key="k", delay=60)
@@ -237,7 +237,7 @@ async def test_a_job_that_waits_or_is_dead_can_be_deleted(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_running_job_can_neither_be_deleted_nor_tried_again(db: Rig) -> None:
+async def test_a_running_job_can_be_neither_deleted_nor_retried(db: Rig) -> None:
     handle = await db.enqueue(hold)
     async with db.run_worker():
         await db.until(begun.is_set)
@@ -245,12 +245,12 @@ async def test_a_running_job_can_neither_be_deleted_nor_tried_again(db: Rig) -> 
             await db.jobs.delete(handle.id)
         with pytest.raises(JobBusyError):
             await db.jobs.retry(handle.id)
-        go_on.set()
+        may_finish.set()
     assert db.kinds() == ["started", "succeeded"]
 
 
 @in_memory
-async def test_a_job_that_begins_while_it_is_looked_at_is_not_deleted(db: Rig) -> None:
+async def test_a_job_that_starts_during_its_deletion_is_not_deleted(db: Rig) -> None:
     handle = await db.enqueue(hold)
 
     def meddle(request: Any) -> None:
@@ -263,13 +263,13 @@ async def test_a_job_that_begins_while_it_is_looked_at_is_not_deleted(db: Rig) -
     db.meddler.before = meddle
     with pytest.raises(JobBusyError):
         await db.jobs.delete(handle.id)
-    go_on.set()
+    may_finish.set()
     thread.join()
     assert await db.jobs.list() == []
 
 
 @in_memory
-async def test_what_is_not_there_cannot_be_changed(db: Rig) -> None:
+async def test_changing_a_missing_job_is_an_error(db: Rig) -> None:
     await db.enqueue(note)
     for change in (db.jobs.retry, db.jobs.delete):
         with pytest.raises(JobNotFoundError, match="no such id"):
@@ -290,7 +290,7 @@ async def test_a_purge_deletes_the_dead(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_purge_of_what_waits_leaves_what_runs(db: Rig) -> None:
+async def test_purging_waiting_jobs_leaves_the_running_ones(db: Rig) -> None:
     await db.enqueue(hold)
     async with db.run_worker():
         await db.until(begun.is_set)
@@ -298,12 +298,12 @@ async def test_a_purge_of_what_waits_leaves_what_runs(db: Rig) -> None:
         await db.enqueue(chain, 1, delay=60)
         assert await db.jobs.purge(state="waiting", name="care-chain") == 1
         assert await db.jobs.purge(state="waiting") == 1
-        go_on.set()
+        may_finish.set()
     assert db.kinds() == ["started", "succeeded"]
 
 
 @in_memory
-async def test_a_purge_can_be_of_what_died_or_was_due_before_a_time(db: Rig) -> None:
+async def test_a_purge_can_be_limited_to_jobs_that_died_or_were_due_before_a_time(db: Rig) -> None:
     await db.enqueue(hopeless, "old")
     await db.drain()
     db.clock.forward(3600)
@@ -318,7 +318,7 @@ async def test_a_purge_can_be_of_what_died_or_was_due_before_a_time(db: Rig) -> 
     assert [record.arguments for record in await db.list_waiting()] == ['["late"]']
 
 
-# --- refused --------------------------------------------------------------------------------------------
+# --- refused options ------------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
     ("list", {"limit": 0}),
@@ -343,7 +343,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("method", "options"), WRONG, ids=str)
 @in_memory
-async def test_what_means_nothing_is_refused(db: Rig, method: str, options: dict[str, Any]) -> None:
+async def test_invalid_options_are_refused(db: Rig, method: str, options: dict[str, Any]) -> None:
     await db.enqueue(note)
     with pytest.raises(InvalidOptionsError):
         await getattr(db.jobs, method)(**options)

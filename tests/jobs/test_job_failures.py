@@ -1,4 +1,4 @@
-"""Jobs that fail: tried again, given up, told of with their error; and nothing they do harms the worker."""
+"""Jobs that fail: they are retried, given up and reported with their error, and never harm the worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdall.errors import JobTimeoutError, OutcomeUnknown, StoreClosedError, Th
 
 done: list[Any] = []
 begun = threading.Event()
-go_on = threading.Event()
+may_finish = threading.Event()
 
 
 @job("failures-note")
@@ -70,7 +70,7 @@ async def note_awaited() -> None:
 
 
 def continue_later() -> Iterator[None]:
-    done.append("went on")
+    done.append("continued")
     yield
 
 
@@ -103,7 +103,7 @@ def long_winded() -> None:
 def slow() -> None:
     running = current_job()
     begun.set()
-    assert go_on.wait(30)
+    assert may_finish.wait(30)
     done.append(running.lost)
 
 
@@ -121,7 +121,7 @@ async def stubborn_async() -> None:
     try:
         await asyncio.sleep(3600)
     except asyncio.CancelledError:
-        done.append("went on")
+        done.append("continued")
 
 
 @job("failures-quick", retries=0, timeout=60)
@@ -131,12 +131,12 @@ async def quick() -> None:
 
 class UnspeakableError(Exception):
     def __str__(self) -> str:
-        raise RuntimeError("no words")
+        raise RuntimeError("no text")
 
 
 FAILURES: dict[str, BaseException] = {
     "plain": ValueError("plain"),
-    "without words": UnspeakableError(),
+    "without text": UnspeakableError(),
     "lone surrogate": ValueError("file \udcff"),
     "stop iteration": StopIteration("over"),
     "stop async iteration": StopAsyncIteration("over"),
@@ -154,15 +154,15 @@ EXITS: dict[str, BaseException] = {"exit": SystemExit(3), "interrupt": KeyboardI
 def _start_afresh() -> None:
     done.clear()
     begun.clear()
-    go_on.clear()
+    may_finish.clear()
 
 
-# --- again, and no more ---------------------------------------------------------------------------------
+# --- retries --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", [twice, twice_async], ids=["sync", "async"])
 @everywhere
-async def test_a_job_that_failed_is_tried_again(db: Rig, which: Any) -> None:
+async def test_a_failed_job_is_retried(db: Rig, which: Any) -> None:
     handle = await db.enqueue(which)
     for attempt in (1, 2):
         await db.drain()
@@ -202,7 +202,7 @@ async def test_a_job_without_retries_is_tried_once(db: Rig) -> None:
 
 
 @in_memory
-async def test_of_a_long_error_the_end_is_kept(db: Rig) -> None:
+async def test_only_the_end_of_a_long_error_is_kept(db: Rig) -> None:
     await db.enqueue(long_winded)
     await db.drain()
     error = str((await db.only()).error)
@@ -213,7 +213,7 @@ async def test_of_a_long_error_the_end_is_kept(db: Rig) -> None:
 @pytest.mark.parametrize("which", [hopeless, hopeless_async], ids=["sync", "async"])
 @pytest.mark.parametrize("kind", FAILURES)
 @in_memory
-async def test_whatever_a_job_raises_is_its_own_failure(db: Rig, which: Any, kind: str) -> None:
+async def test_everything_that_a_job_raises_is_its_own_failure(db: Rig, which: Any, kind: str) -> None:
     await db.enqueue(which, kind)
     await db.enqueue(note, "the next")
     metrics = await db.drain(concurrency=1)
@@ -248,14 +248,14 @@ async def test_a_job_in_a_thread_that_would_end_the_program_is_a_failure(
     ids=lambda job: job.name,
 )
 @in_memory
-async def test_a_function_that_only_promises_has_failed(db: Rig, which: Any) -> None:
+async def test_a_function_that_returns_a_coroutine_or_generator_has_failed(db: Rig, which: Any) -> None:
     await db.enqueue(which)
     assert (await db.drain()).dead == 1
     assert done == []
-    gc.collect()  # what was never awaited would be told of here
+    gc.collect()  # Python would report a coroutine that was never awaited here
 
 
-# --- too long -------------------------------------------------------------------------------------------
+# --- timeouts -------------------------------------------------------------------------------------------
 
 
 @everywhere
@@ -269,46 +269,46 @@ async def test_an_async_job_that_takes_too_long_is_cancelled(db: Rig) -> None:
 
 
 @in_memory
-async def test_an_async_job_that_ignores_its_end_has_failed_all_the_same(db: Rig) -> None:
+async def test_an_async_job_that_ignores_its_cancellation_has_still_failed(db: Rig) -> None:
     await db.enqueue(stubborn_async)
     await db.drain()
-    assert done == ["went on"]
+    assert done == ["continued"]
     assert db.kinds() == ["started", "dead"]
 
 
 @everywhere
-async def test_a_job_in_a_thread_that_takes_too_long_is_left_to_itself_and_can_see_it(db: Rig) -> None:
+async def test_a_job_in_a_thread_that_takes_too_long_is_abandoned_and_can_see_that(db: Rig) -> None:
     await db.enqueue(slow)
     await db.drain()
     await db.until(begun.is_set)
     assert db.kinds() == ["started", "dead"]
     assert isinstance(db.events[-1].error, JobTimeoutError)
-    go_on.set()
+    may_finish.set()
     await db.until(lambda: done == [True])
 
 
 @in_memory
-async def test_threads_that_are_left_to_themselves_are_in_nobodys_way(db: Rig) -> None:
+async def test_abandoned_threads_do_not_block_other_jobs(db: Rig) -> None:
     for _ in range(5):
         await db.enqueue(slow)
     await db.enqueue(note, "the next", delay=0)
     metrics = await db.drain(concurrency=2)
     assert (metrics.dead, metrics.succeeded) == (5, 1)
-    go_on.set()
+    may_finish.set()
     await db.until(lambda: done.count(True) == 5)
 
 
 @in_memory
-async def test_a_job_that_is_quick_enough_knows_no_timeout(db: Rig) -> None:
+async def test_a_job_that_is_quick_enough_does_not_time_out(db: Rig) -> None:
     await db.enqueue(quick)
     assert (await db.drain()).succeeded == 1
 
 
-# --- trouble with the store -----------------------------------------------------------------------------
+# --- errors of the store --------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_a_worker_outlasts_a_store_that_does_not_answer_for_a_while(db: Rig) -> None:
+async def test_a_worker_survives_a_store_that_refuses_for_a_while(db: Rig) -> None:
     await db.enqueue(note, "through")
     failures = iter([ThrottledError("on purpose")])
 
@@ -322,7 +322,7 @@ async def test_a_worker_outlasts_a_store_that_does_not_answer_for_a_while(db: Ri
 
 @pytest.mark.parametrize("kind", [UpdateItem, DeleteItem])
 @everywhere
-async def test_a_job_is_ended_through_passing_trouble(db: Rig, kind: Any) -> None:
+async def test_the_end_of_a_job_is_written_despite_passing_errors(db: Rig, kind: Any) -> None:
     await db.enqueue(note, "through")
     failures = iter([ThrottledError("on purpose")] * 2)
 
@@ -337,7 +337,7 @@ async def test_a_job_is_ended_through_passing_trouble(db: Rig, kind: Any) -> Non
 
 
 @everywhere
-async def test_a_job_whose_end_has_no_reply_has_ended(db: Rig) -> None:
+async def test_a_job_has_ended_even_if_the_reply_to_its_last_write_is_lost(db: Rig) -> None:
     await db.enqueue(note, "once")
     db.meddler.after = lose_after(DeleteItem)
     assert (await db.drain()).succeeded == 1
@@ -357,7 +357,7 @@ async def test_a_failure_whose_reply_is_lost_is_written_once(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_job_whose_claim_has_no_reply_is_run_after_its_lease(db: Rig) -> None:
+async def test_if_the_reply_to_a_claim_is_lost_the_job_runs_after_its_lease(db: Rig) -> None:
     await db.enqueue(note, "late")
     db.meddler.after = lose_after(UpdateItem)
     await db.drain()
@@ -367,7 +367,7 @@ async def test_a_job_whose_claim_has_no_reply_is_run_after_its_lease(db: Rig) ->
     assert done == ["late"]
 
 
-def test_a_worker_whose_store_is_closed_ends_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_worker_whose_store_is_closed_raises_an_error(caplog: pytest.LogCaptureFixture) -> None:
     db = Database("memory:")
     db.jobs.enqueue(note, "never")
     db.close()

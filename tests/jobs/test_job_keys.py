@@ -1,4 +1,4 @@
-"""Keys: while a job with a key waits there is no second one, and no enqueue is lost over that."""
+"""Keys: while a job with a key waits, no second one is added, and no work is lost because of that."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdall.core.requests import TransactWrite
 
 done: list[Any] = []
 begun = threading.Event()
-go_on = threading.Event()
+may_finish = threading.Event()
 
 
 class Tally(Model):
@@ -41,7 +41,7 @@ def stubborn() -> None:
 @job("key-held", retries=1, backoff=60)
 def hold(fails: bool = False) -> None:
     begun.set()
-    assert go_on.wait(30)
+    assert may_finish.wait(30)
     done.append("held")
     if fails:
         raise ValueError("not today")
@@ -57,7 +57,7 @@ def once(word: str = "") -> None:
 @job("key-once-held", once_for=60)
 def once_held() -> None:
     begun.set()
-    assert go_on.wait(30)
+    assert may_finish.wait(30)
     done.append("held")
 
 
@@ -65,14 +65,14 @@ def once_held() -> None:
 def _start_afresh() -> None:
     done.clear()
     begun.clear()
-    go_on.clear()
+    may_finish.clear()
 
 
-# --- while one waits ------------------------------------------------------------------------------------
+# --- while a job waits ----------------------------------------------------------------------------------
 
 
 @on_servers
-async def test_while_one_waits_an_enqueue_with_its_key_adds_nothing(db: Rig) -> None:
+async def test_while_a_job_waits_enqueuing_with_its_key_adds_nothing(db: Rig) -> None:
     first = await db.enqueue(note, "first", key="k")
     second = await db.enqueue(note, "second", key="k")
     assert (first.added, second.added) == (True, False)
@@ -82,7 +82,7 @@ async def test_while_one_waits_an_enqueue_with_its_key_adds_nothing(db: Rig) -> 
 
 
 @everywhere
-async def test_in_one_transaction_a_key_gives_one_job(db: Rig) -> None:
+async def test_a_key_adds_one_job_in_one_transaction(db: Rig) -> None:
     def body(tx: Any) -> tuple[Any, Any]:
         return tx.enqueue(note, "first", key="k"), tx.enqueue("key-note", "second", key="k")
 
@@ -94,7 +94,7 @@ async def test_in_one_transaction_a_key_gives_one_job(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_key_is_the_key_of_one_kind_of_job(db: Rig) -> None:
+async def test_jobs_with_different_names_have_separate_keys(db: Rig) -> None:
     def body(tx: Any) -> list[Any]:
         return [tx.enqueue(note, key="k"), tx.enqueue(other, key="k"), tx.enqueue(note, key="k#")]
 
@@ -126,7 +126,7 @@ async def test_a_transaction_whose_key_is_taken_commits_the_rest(db: Rig) -> Non
 
 
 @everywhere
-async def test_a_key_counts_in_whatever_queue_its_job_waits_and_for_however_long(db: Rig) -> None:
+async def test_a_key_is_taken_in_every_queue_and_for_any_delay(db: Rig) -> None:
     first = await db.enqueue(note, key="k", queue="slow", delay=3600)
     assert not (await db.enqueue(note, key="k", queue="quick")).added
     assert not (await db.enqueue(note, key="k", delay=1)).added
@@ -142,8 +142,8 @@ async def test_a_key_counts_in_whatever_queue_its_job_waits_and_for_however_long
 
 
 @everywhere
-async def test_when_the_waiting_job_begins_before_the_commit_there_is_another(db: Rig) -> None:
-    """Otherwise what the transaction changes would be seen by no job."""
+async def test_if_the_waiting_job_starts_before_the_commit_another_is_added(db: Rig) -> None:
+    """Otherwise no job would see what the transaction changes."""
     await db.enqueue(note, "first", key="k")
     interrupted = False
 
@@ -165,14 +165,14 @@ async def test_when_the_waiting_job_begins_before_the_commit_there_is_another(db
 
 
 def run_in_thread(function: Any) -> None:
-    """For what has an event loop of its own."""
+    """Run a function that starts its own event loop."""
     thread = threading.Thread(target=function)
     thread.start()
     thread.join()
 
 
 @everywhere
-async def test_of_racing_transactions_with_one_key_all_commit_and_one_adds_the_job(db: Rig) -> None:
+async def test_all_racing_transactions_with_one_key_commit_and_one_adds_the_job(db: Rig) -> None:
     await db.enqueue(other)  # so that the table exists
 
     def enqueue(n: int) -> Any:
@@ -193,13 +193,13 @@ async def test_of_racing_transactions_with_one_key_all_commit_and_one_adds_the_j
 
 
 @everywhere
-async def test_what_is_enqueued_while_the_job_runs_is_another_job(db: Rig) -> None:
+async def test_enqueuing_while_the_job_runs_adds_another_job(db: Rig) -> None:
     await db.enqueue(hold, key="k")
     async with db.run_worker(concurrency=1):
         await db.until(begun.is_set)
         assert (await db.enqueue(hold, key="k")).added
         assert not (await db.enqueue(hold, key="k")).added
-        go_on.set()
+        may_finish.set()
         await db.until_told("succeeded", 2)
     assert done == ["held", "held"]
 
@@ -213,7 +213,7 @@ async def test_after_the_job_its_key_is_free(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_job_that_failed_has_its_key_again_until_its_next_attempt(db: Rig) -> None:
+async def test_a_failed_job_holds_its_key_until_its_next_attempt(db: Rig) -> None:
     await db.enqueue(stubborn, key="k")
     await db.drain()
     assert not (await db.enqueue(stubborn, key="k")).added
@@ -221,12 +221,12 @@ async def test_a_job_that_failed_has_its_key_again_until_its_next_attempt(db: Ri
 
 
 @everywhere
-async def test_a_job_that_failed_while_another_took_its_key_is_superseded(db: Rig) -> None:
+async def test_a_failed_job_is_superseded_if_another_took_its_key(db: Rig) -> None:
     await db.enqueue(hold, True, key="k")
     async with db.run_worker():
         await db.until(begun.is_set)
         second = await db.enqueue(hold, key="k", delay=3600)
-        go_on.set()
+        may_finish.set()
         await db.until_told("superseded")
     assert (await db.only()).id == second.id
     assert db.kinds() == ["started", "superseded"]
@@ -234,7 +234,7 @@ async def test_a_job_that_failed_while_another_took_its_key_is_superseded(db: Ri
 
 
 @everywhere
-async def test_a_job_that_was_given_up_leaves_its_key(db: Rig) -> None:
+async def test_a_dead_job_releases_its_key(db: Rig) -> None:
     await db.enqueue(stubborn, key="k")
     await db.drain()
     db.clock.forward(120)
@@ -244,7 +244,7 @@ async def test_a_job_that_was_given_up_leaves_its_key(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_job_that_was_deleted_leaves_its_key(db: Rig) -> None:
+async def test_a_deleted_job_releases_its_key(db: Rig) -> None:
     first = await db.enqueue(note, key="k")
     await db.jobs.delete(first.id)
     assert (await db.enqueue(note, key="k")).added
@@ -253,25 +253,25 @@ async def test_a_job_that_was_deleted_leaves_its_key(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_job_that_was_given_back_has_its_key_again(db: Rig) -> None:
+async def test_a_released_job_holds_its_key_again(db: Rig) -> None:
     first = await db.enqueue(hold, key="k")
     async with db.run_worker(grace=0.0):
         await db.until(begun.is_set)
     assert db.kinds() == ["started", "released"]
     assert not (await db.enqueue(hold, key="k")).added
     assert (await db.only()).id == first.id
-    go_on.set()
-    await db.until(lambda: done == ["held"])  # its thread has ended before the next test begins
+    may_finish.set()
+    await db.until(lambda: done == ["held"])  # so that its thread ends before the next test starts
 
 
 @in_memory
-async def test_a_job_that_was_given_back_while_another_took_its_key_stands_in_nobodys_way(db: Rig) -> None:
+async def test_a_released_job_does_not_block_another_that_took_its_key(db: Rig) -> None:
     await db.enqueue(hold, key="k")
     async with db.run_worker(grace=0.0):
         await db.until(begun.is_set)
         later = await db.enqueue(hold, key="k", delay=3600)
     assert later.added
-    go_on.set()
+    may_finish.set()
     metrics = await db.drain()
     assert metrics.collisions == 0
     assert later.id in {record.id for record in await db.list_waiting()}
@@ -279,7 +279,7 @@ async def test_a_job_that_was_given_back_while_another_took_its_key_stands_in_no
 
 
 @everywhere
-async def test_a_dead_job_comes_back_with_its_key(db: Rig) -> None:
+async def test_a_dead_job_that_is_retried_holds_its_key_again(db: Rig) -> None:
     first = await db.enqueue(stubborn, key="k")
     await db.drain()
     db.clock.forward(120)
@@ -288,7 +288,7 @@ async def test_a_dead_job_comes_back_with_its_key(db: Rig) -> None:
     assert not (await db.enqueue(stubborn, key="k")).added
 
 
-# --- remembered for a while -----------------------------------------------------------------------------
+# --- once_for -------------------------------------------------------------------------------------------
 
 
 @on_servers
@@ -296,7 +296,7 @@ async def test_a_key_with_once_for_is_remembered_after_success(db: Rig) -> None:
     assert (await db.enqueue(once, "first", key="k")).added
     await db.drain()
     assert not (await db.enqueue(once, "early", key="k")).added
-    db.clock.forward(30)  # far from the end of its minute: the clock ticks on, and a server may take its time
+    db.clock.forward(30)  # well before the minute ends: the clock keeps running, and a server may be slow
     assert not (await db.enqueue(once, "early", key="k")).added
     db.clock.forward(31)
     assert (await db.enqueue(once, "late", key="k")).added
@@ -311,7 +311,7 @@ async def test_a_key_with_once_for_is_taken_while_its_job_runs(db: Rig) -> None:
     async with db.run_worker():
         await db.until(begun.is_set)
         assert not (await db.enqueue(once_held, key="k")).added
-        go_on.set()
+        may_finish.set()
         await db.until_told("succeeded")
     assert done == ["held"]
     assert await db.jobs.list() == []
@@ -326,7 +326,7 @@ async def test_a_key_with_once_for_is_taken_until_the_job_has_succeeded(db: Rig)
 
 
 @everywhere
-async def test_a_key_with_once_for_is_free_when_its_job_is_given_up(db: Rig) -> None:
+async def test_a_key_with_once_for_is_free_when_its_job_dies(db: Rig) -> None:
     await db.enqueue(once, "bad", key="k")
     await db.drain()
     db.clock.forward(20)
@@ -345,7 +345,7 @@ async def test_a_key_with_once_for_is_free_when_its_job_is_deleted(db: Rig) -> N
 
 
 @in_memory
-async def test_without_a_key_once_for_means_nothing(db: Rig) -> None:
+async def test_without_a_key_once_for_has_no_effect(db: Rig) -> None:
     for _ in range(2):
         assert (await db.enqueue(once)).added
         await db.drain()
@@ -353,7 +353,7 @@ async def test_without_a_key_once_for_means_nothing(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_dead_job_can_come_back_once_its_key_is_forgotten(db: Rig) -> None:
+async def test_a_dead_job_can_be_retried_once_its_key_is_forgotten(db: Rig) -> None:
     first = await db.enqueue(once, "bad", key="k")
     await db.drain()
     db.clock.forward(20)
@@ -366,7 +366,7 @@ async def test_a_dead_job_can_come_back_once_its_key_is_forgotten(db: Rig) -> No
 
 
 @in_memory
-async def test_a_racing_enqueue_after_the_time_of_a_key_adds_one_job(db: Rig) -> None:
+async def test_racing_enqueues_after_once_for_has_passed_add_one_job(db: Rig) -> None:
     await db.enqueue(once, "first", key="k")
     await db.drain()
     db.clock.forward(61)

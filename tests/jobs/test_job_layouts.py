@@ -50,7 +50,7 @@ def follow(tx: Any, n: int) -> None:
 
 
 def ways(name: str, layout: str) -> list[Way]:
-    """In memory, the one layout in the one colour and the other in the other; and elsewhere."""
+    """In memory, one layout in each colour; and elsewhere."""
     memory = [Way("memory", COLOURS[(take_turns(name) + (layout == "mode B")) % 2])]
     return [*memory, *(Way(*way) for way in elsewhere(["file", *NAMES], name, layout))]
 
@@ -59,7 +59,7 @@ Test: TypeAlias = "Callable[[Rig], Coroutine[Any, Any, None]]"
 
 
 def in_layouts(*layouts: str) -> Callable[[Test], Callable[..., None]]:
-    """In a table of the user's, which is there before we look at it."""
+    """Run a test in a table that the user created beforehand."""
 
     def decorate(test: Test) -> Callable[..., None]:
         cases = [(way, layout) for layout in layouts for way in ways(test.__name__, layout)]
@@ -93,7 +93,7 @@ everywhere = in_layouts("mode B", "other names")
 
 
 @everywhere
-async def test_jobs_are_run_failed_and_given_up(db: Rig) -> None:
+async def test_jobs_run_fail_and_die(db: Rig) -> None:
     await db.enqueue(note, "a")
     await db.enqueue(fail)
     await db.drain()
@@ -111,12 +111,12 @@ async def test_jobs_are_run_failed_and_given_up(db: Rig) -> None:
 
 
 @everywhere
-async def test_jobs_can_be_looked_after(db: Rig) -> None:
+async def test_jobs_can_be_listed_retried_and_deleted(db: Rig) -> None:
     first = await db.enqueue(note, 1, delay=60, queue="a")
     second = await db.enqueue(note, 2, delay=30, queue="b")
     assert [record.id for record in await db.jobs.list()] == [second.id, first.id]
     assert await db.jobs.queues() == ["a", "b"]
-    assert (await db.jobs.retry(first.id)).due < (await _got(db, second.id)).due
+    assert (await db.jobs.retry(first.id)).due < (await fetch_job(db, second.id)).due
     await db.drain(queues=["a"])
     assert done == [1]
     await db.jobs.delete(second.id)
@@ -131,7 +131,7 @@ async def test_jobs_can_be_looked_after(db: Rig) -> None:
 
 
 @everywhere
-async def test_jobs_are_read_page_by_page_and_found_in_their_place(db: Rig) -> None:
+async def test_jobs_are_read_page_by_page_and_found_by_their_place(db: Rig) -> None:
     enqueued = [(await db.enqueue(note, n, delay=60 + n, queue="ab"[n % 2])).id for n in range(6)]
     first = await db.jobs.page(state="waiting", limit=4)
     second = await db.jobs.page(state="waiting", limit=4, after=first.next)
@@ -147,14 +147,14 @@ async def test_jobs_are_read_page_by_page_and_found_in_their_place(db: Rig) -> N
     assert await db.jobs.get(job.id, queue="a", at=job.due) == again
 
 
-async def _got(db: Rig, id: str) -> JobRecord:
+async def fetch_job(db: Rig, id: str) -> JobRecord:
     record = await db.jobs.get(id)
     assert record is not None
     return record
 
 
 @everywhere
-async def test_keys_are_kept(db: Rig) -> None:
+async def test_keys_prevent_second_jobs(db: Rig) -> None:
     assert (await db.enqueue(note, key="k")).added
     assert not (await db.enqueue(note, key="k")).added
     await db.enqueue(once, key="k")
@@ -177,7 +177,7 @@ async def test_transactional_and_recurring_jobs_work(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_worker_takes_over_and_gives_back(db: Rig) -> None:
+async def test_a_job_can_be_taken_over_and_released(db: Rig) -> None:
     await db.enqueue(note, "taken over")
     taken = await db.take(await db.only(), 10.0)
     assert taken is not None
@@ -191,8 +191,8 @@ async def test_a_worker_takes_over_and_gives_back(db: Rig) -> None:
 
 
 @everywhere
-async def test_what_was_seen_before_a_job_moved_cannot_be_taken(db: Rig) -> None:
-    """An index shows jobs late; in mode B that is where they are found."""
+async def test_an_old_record_of_a_job_that_moved_cannot_be_taken(db: Rig) -> None:
+    """In mode B a worker finds jobs by an index, which may be out of date."""
     await db.enqueue(fail)
     old = await db.only()
     await db.drain()

@@ -1,4 +1,4 @@
-"""Leases: who has a job, for how long, and who may take it from a worker that died."""
+"""Leases: which worker holds a job, for how long, and when another worker may take it over."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdall.tables.flow import discover
 
 done: list[Any] = []
 begun = threading.Event()
-go_on = threading.Event()
+may_finish = threading.Event()
 
 
 class Tally(Model):
@@ -28,7 +28,7 @@ class Tally(Model):
 
 
 LEASE = 0.9
-"""Seconds: a heartbeat goes out after a third of them, and must not come too late on a machine with much to do."""
+"""Seconds. Workers send a heartbeat after a third of them, which must arrive in time even on a busy machine."""
 
 
 @job("lease-note", retries=1, backoff=10)
@@ -40,7 +40,7 @@ def note(word: Any = "") -> None:
 def hold() -> None:
     running = current_job()
     begun.set()
-    while not go_on.wait(0.002):
+    while not may_finish.wait(0.002):
         if running.lost:
             done.append("lost")
             return
@@ -51,7 +51,7 @@ def hold() -> None:
 async def hold_async() -> None:
     begun.set()
     try:
-        while not go_on.is_set():
+        while not may_finish.is_set():
             await asyncio.sleep(0.002)
     except asyncio.CancelledError:
         done.append("cancelled")
@@ -63,7 +63,7 @@ async def hold_async() -> None:
 def hold_in_transaction(tx: Any, name: str) -> None:
     tx.get_one(Tally, name).n += 1
     begun.set()
-    go_on.wait(120)
+    may_finish.wait(120)
     done.append("held")
 
 
@@ -71,7 +71,7 @@ def hold_in_transaction(tx: Any, name: str) -> None:
 async def hold_in_transaction_async(tx: Any, name: str) -> None:
     (await tx.get_one(Tally, name)).n += 1
     begun.set()
-    while not go_on.is_set():
+    while not may_finish.is_set():
         await asyncio.sleep(0.002)
     done.append("held")
 
@@ -80,7 +80,7 @@ async def hold_in_transaction_async(tx: Any, name: str) -> None:
 def _start_afresh() -> None:
     done.clear()
     begun.clear()
-    go_on.clear()
+    may_finish.clear()
 
 
 async def claim(db: Rig, record: JobRecord, seconds: float = 30.0) -> JobRecord:
@@ -89,8 +89,8 @@ async def claim(db: Rig, record: JobRecord, seconds: float = 30.0) -> JobRecord:
     return taken
 
 
-async def stolen(db: Rig) -> JobRecord:
-    """The one job, taken from the worker that has it; between two of its heartbeats."""
+async def steal(db: Rig) -> JobRecord:
+    """Take the only job from its worker, between two of its heartbeats."""
     while True:
         taken = await db.take(await db.only(), 60.0)
         if taken is not None:
@@ -101,7 +101,7 @@ async def stolen(db: Rig) -> JobRecord:
 
 
 @on_servers
-async def test_of_two_who_take_a_job_one_gets_it(db: Rig) -> None:
+async def test_only_one_of_two_workers_can_take_a_job(db: Rig) -> None:
     await db.enqueue(note)
     record = await db.only()
     taken = await claim(db, record)
@@ -111,7 +111,7 @@ async def test_of_two_who_take_a_job_one_gets_it(db: Rig) -> None:
 
 
 @on_servers
-async def test_of_two_who_take_a_job_with_a_key_one_gets_it(db: Rig) -> None:
+async def test_only_one_of_two_workers_can_take_a_job_with_a_key(db: Rig) -> None:
     await db.enqueue(note, key="k")
     record = await db.only()
     await claim(db, record)
@@ -119,7 +119,7 @@ async def test_of_two_who_take_a_job_with_a_key_one_gets_it(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_job_that_is_gone_cannot_be_taken(db: Rig) -> None:
+async def test_a_deleted_job_cannot_be_taken(db: Rig) -> None:
     handle = await db.enqueue(note)
     record = await db.only()
     await db.jobs.delete(handle.id)
@@ -128,7 +128,7 @@ async def test_a_job_that_is_gone_cannot_be_taken(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_job_that_moved_meanwhile_cannot_be_taken_where_it_was(db: Rig) -> None:
+async def test_a_job_that_moved_meanwhile_cannot_be_taken_at_its_old_place(db: Rig) -> None:
     await db.enqueue(note)
     record = await db.only()
     await lease.fail(db.context, await claim(db, record), "why", 60.0)
@@ -146,7 +146,7 @@ async def test_a_job_that_died_meanwhile_cannot_be_taken(db: Rig) -> None:
 
 
 @everywhere
-async def test_whoever_lost_a_job_can_neither_keep_nor_end_it(db: Rig) -> None:
+async def test_a_worker_that_lost_a_job_can_neither_extend_nor_end_it(db: Rig) -> None:
     await db.enqueue(note)
     first = await claim(db, await db.only())
     second = await claim(db, await db.only())
@@ -168,7 +168,7 @@ async def test_whoever_lost_a_job_can_neither_keep_nor_end_it(db: Rig) -> None:
 
 
 @everywhere
-async def test_whoever_lost_a_job_with_a_key_can_neither_keep_nor_end_it(db: Rig) -> None:
+async def test_a_worker_that_lost_a_job_with_a_key_cannot_end_it(db: Rig) -> None:
     await db.enqueue(note, key="k")
     first = await claim(db, await db.only())
     second = await claim(db, await db.only())
@@ -185,7 +185,7 @@ async def test_whoever_lost_a_job_with_a_key_can_neither_keep_nor_end_it(db: Rig
 
 @everywhere
 async def test_a_job_whose_deletion_is_delivered_twice_is_finished(db: Rig) -> None:
-    """The service carries a request out, and meets it again when the client sends it anew."""
+    """The service executes the deletion, and receives it again when the client repeats it."""
     await db.enqueue(note, "once")
     delivered: list[Any] = []
 
@@ -199,54 +199,54 @@ async def test_a_job_whose_deletion_is_delivered_twice_is_finished(db: Rig) -> N
     assert await db.jobs.list() == []
 
 
-# --- keeping --------------------------------------------------------------------------------------------
+# --- heartbeats -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", [hold, hold_async], ids=["sync", "async"])
 @everywhere
-async def test_the_lease_of_a_running_job_is_prolonged(db: Rig, which: Any) -> None:
+async def test_the_lease_of_a_running_job_is_extended(db: Rig, which: Any) -> None:
     await db.enqueue(which)
     async with db.run_worker(lease=LEASE):
         await db.until(begun.is_set)
         tokens = set()
 
-        async def is_prolonged() -> bool:
+        async def is_extended() -> bool:
             lease = (await db.only()).lease
             assert lease is not None
             tokens.add(lease.token)
             return len(tokens) >= 3
 
-        await db.until(is_prolonged)
-        go_on.set()
+        await db.until(is_extended)
+        may_finish.set()
     assert db.kinds() == ["started", "succeeded"]
     assert done == ["held"]
 
 
 @pytest.mark.parametrize("which", [hold_in_transaction, hold_in_transaction_async], ids=["sync", "async"])
 @everywhere
-async def test_a_transactional_job_commits_after_its_lease_was_prolonged(db: Rig, which: Any) -> None:
+async def test_a_transactional_job_commits_after_its_lease_was_extended(db: Rig, which: Any) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a")
     async with db.run_worker(lease=LEASE):
         await db.until(begun.is_set)
         first = (await db.only()).lease
 
-        async def is_prolonged() -> bool:
+        async def is_extended() -> bool:
             return (await db.only()).lease != first
 
-        await db.until(is_prolonged)
-        go_on.set()
+        await db.until(is_extended)
+        may_finish.set()
     assert db.kinds() == ["started", "succeeded"]
     assert (await db.get(Tally, "a")).n == 1
     assert await db.jobs.list() == []
 
 
 @in_memory
-async def test_a_heartbeat_between_the_work_and_the_commit_is_contention(db: Rig) -> None:
-    """The commit demands the lease as it was read; the next attempt sees the new one."""
+async def test_a_heartbeat_between_the_work_and_the_commit_causes_a_retry(db: Rig) -> None:
+    """The commit requires the lease that was read, so it is refused; the next attempt reads the new one."""
     await db.create(Tally(name="a"))
     await db.enqueue(hold_in_transaction, "a")
-    go_on.set()
+    may_finish.set()
     waited = False
 
     def meddle(request: Any) -> None:
@@ -266,11 +266,11 @@ async def test_a_heartbeat_between_the_work_and_the_commit_is_contention(db: Rig
 
 @pytest.mark.parametrize("which", [hold, hold_async], ids=["sync", "async"])
 @everywhere
-async def test_a_job_that_another_worker_took_is_stopped_and_left_to_it(db: Rig, which: Any) -> None:
+async def test_a_job_that_another_worker_took_is_stopped_and_left_to_that_worker(db: Rig, which: Any) -> None:
     await db.enqueue(which)
     async with db.run_worker(lease=LEASE):
         await db.until(begun.is_set)
-        theirs = await stolen(db)
+        theirs = await steal(db)
         await db.until_told("lost")
         await db.until(lambda: bool(done))
     assert done == ["lost" if which is hold else "cancelled"]
@@ -284,15 +284,15 @@ async def test_a_transactional_job_that_another_worker_took_commits_nothing(db: 
     await db.enqueue(hold_in_transaction, "a")
     async with db.run_worker():
         await db.until(begun.is_set)
-        theirs = await stolen(db)
-        go_on.set()
+        theirs = await steal(db)
+        may_finish.set()
         await db.until_told("lost")
     assert (await db.get(Tally, "a")).n == 0
     assert (await db.only()).lease == theirs.lease
 
 
 @in_memory
-async def test_a_worker_that_cannot_prolong_a_lease_gives_the_job_up_when_it_is_over(db: Rig) -> None:
+async def test_a_worker_that_cannot_extend_a_lease_abandons_the_job_when_it_ends(db: Rig) -> None:
     await db.enqueue(hold_async)
 
     def meddle(request: Any) -> None:
@@ -321,11 +321,11 @@ async def test_a_heartbeat_whose_reply_is_lost_does_not_cost_the_job(db: Rig) ->
         await db.until(lambda: bool(lost))
         after = (await db.only()).lease
 
-        async def is_prolonged() -> bool:
+        async def is_extended() -> bool:
             return bool(db.kinds("lost")) or (await db.only()).lease != after
 
-        await db.until(is_prolonged)
-        go_on.set()
+        await db.until(is_extended)
+        may_finish.set()
         await db.until(lambda: len(db.kinds()) >= 2)
     assert db.kinds() == ["started", "succeeded"]
 
@@ -334,7 +334,7 @@ async def test_a_heartbeat_whose_reply_is_lost_does_not_cost_the_job(db: Rig) ->
 
 
 @everywhere
-async def test_a_job_whose_worker_died_is_taken_over_when_its_lease_has_not_changed(db: Rig) -> None:
+async def test_a_job_is_taken_over_if_its_lease_stays_unchanged(db: Rig) -> None:
     await db.enqueue(note, "taken over")
     await claim(db, await db.only(), 0.1)
     async with db.run_worker():
@@ -344,11 +344,11 @@ async def test_a_job_whose_worker_died_is_taken_over_when_its_lease_has_not_chan
 
 
 @everywhere
-async def test_a_worker_that_stays_a_moment_takes_over_by_the_clock_on_the_wall(db: Rig) -> None:
+async def test_a_draining_worker_takes_over_by_the_wall_clock(db: Rig) -> None:
     await db.enqueue(note, "taken over")
     await claim(db, await db.only(), 10.0)
     assert (await db.drain()).started == 0
-    db.clock.forward(39)  # clocks may be half a minute apart
+    db.clock.forward(39)  # clocks may differ by half a minute
     assert (await db.drain()).started == 0
     db.clock.forward(2)
     assert (await db.drain()).succeeded == 1
@@ -356,7 +356,7 @@ async def test_a_worker_that_stays_a_moment_takes_over_by_the_clock_on_the_wall(
 
 
 @everywhere
-async def test_a_job_that_kills_its_workers_is_given_up(db: Rig) -> None:
+async def test_a_job_that_kills_its_workers_dies(db: Rig) -> None:
     await db.enqueue(note)
     for _ in range(2):
         await claim(db, await db.only())
@@ -383,7 +383,7 @@ async def test_a_job_that_kills_its_worker_after_a_failure_keeps_the_error(db: R
 
 
 @everywhere
-async def test_a_job_with_a_key_whose_worker_died_is_taken_over_though_another_took_the_key(db: Rig) -> None:
+async def test_a_job_whose_worker_died_is_taken_over_even_if_another_took_its_key(db: Rig) -> None:
     await db.enqueue(note, "first", key="k")
     await claim(db, await db.only())
     assert (await db.enqueue(note, "second", key="k", delay=7200)).added
@@ -393,22 +393,22 @@ async def test_a_job_with_a_key_whose_worker_died_is_taken_over_though_another_t
     assert [record.arguments for record in await db.jobs.list()] == ['["second"]']
 
 
-# --- giving back ----------------------------------------------------------------------------------------
+# --- releasing ------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_a_worker_that_stops_lets_its_jobs_end(db: Rig) -> None:
+async def test_a_worker_that_stops_lets_its_jobs_finish(db: Rig) -> None:
     await db.enqueue(hold)
     async with db.run_worker():
         await db.until(begun.is_set)
-        threading.Timer(0.05, go_on.set).start()
+        threading.Timer(0.05, may_finish.set).start()
     assert done == ["held"]
     assert db.kinds() == ["started", "succeeded"]
 
 
 @pytest.mark.parametrize("which", [hold, hold_async], ids=["sync", "async"])
 @everywhere
-async def test_after_its_grace_a_worker_gives_jobs_back_as_if_they_had_never_begun(
+async def test_after_its_grace_a_worker_releases_jobs_as_if_they_had_never_started(
     db: Rig, which: Any
 ) -> None:
     handle = await db.enqueue(which)
@@ -419,19 +419,19 @@ async def test_after_its_grace_a_worker_gives_jobs_back_as_if_they_had_never_beg
     assert done == ["lost" if which is hold else "cancelled"]
     record = await db.only()
     assert (record.id, record.state, record.attempts, record.lease) == (handle.id, "waiting", 0, None)
-    go_on.set()
+    may_finish.set()
     assert (await db.drain()).succeeded == 1
     assert done[1:] == ["held"]
 
 
 @in_memory
-async def test_a_transactional_job_that_was_given_back_commits_nothing(db: Rig) -> None:
+async def test_a_released_transactional_job_commits_nothing(db: Rig) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(hold_in_transaction, "a")
     async with db.run_worker(grace=0.0):
         await db.until(begun.is_set)
     assert db.kinds() == ["started", "released"]
-    go_on.set()
+    may_finish.set()
     await db.until(lambda: done == ["held"])
     assert (await db.only()).attempts == 0
     assert (await db.get(Tally, "a")).n == 0
@@ -441,7 +441,7 @@ async def test_a_transactional_job_that_was_given_back_commits_nothing(db: Rig) 
 
 @everywhere
 async def test_a_lease_is_in_the_item_of_its_job(db: Rig) -> None:
-    """Running a job does not move it, so one write is enough to take it."""
+    """Taking a job does not move it, so one write is enough."""
     await db.enqueue(note)
     before = await db.only()
     layout = await discover(db.context)

@@ -1,4 +1,4 @@
-"""Pages of jobs: the order of all shards and queues together, with a bound on what is read."""
+"""Pages of jobs: one order across all shards and queues, with a bound on the items read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATES: tuple[JobState, ...] = ("waiting", "running", "dead", "paused")
 
 
 async def store(db: Rig, records: Sequence[JobRecord]) -> None:
-    """Store jobs as they would be stored in their states."""
+    """Store jobs in the form of their states."""
     layout = await discover(db.context)
     puts = [PutItem(layout.table, encode_job(layout, record).stored) for record in records]
     for at in range(0, len(puts), 25):
@@ -98,7 +98,7 @@ def test_pages_together_are_all_jobs_in_order(
 
 
 @everywhere
-async def test_a_list_of_a_few_reads_a_few_of_each_shard(db: Rig) -> None:
+async def test_a_short_list_reads_few_jobs_of_each_shard(db: Rig) -> None:
     await db.enqueue("x", queue="a")
     await store(db, [make(db, n, "waiting", 60 + n) for n in range(800)])
     db.meddler.forget()
@@ -106,7 +106,7 @@ async def test_a_list_of_a_few_reads_a_few_of_each_shard(db: Rig) -> None:
     assert len(page.jobs) == 50
     assert page.read <= 400
     read = sum(reply.scanned for request, reply in db.meddler.exchanges if isinstance(request, Query))
-    assert read == page.read + 1  # with the item of the queue
+    assert read == page.read + 1  # and the item of the queue
     assert db.meddler.list_sent(Scan) == []
 
 

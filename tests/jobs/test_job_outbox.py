@@ -63,11 +63,11 @@ def interfere(db: Rig, *, times: int = 1) -> list[int]:
     return seen
 
 
-# --- with the commit ------------------------------------------------------------------------------------
+# --- in a transaction -----------------------------------------------------------------------------------
 
 
 @on_servers
-async def test_a_job_of_a_committed_transaction_is_run_once(db: Rig) -> None:
+async def test_a_job_of_a_committed_transaction_runs_once(db: Rig) -> None:
     await db.commit(lambda tx: (tx.create(Tally, name="a"), tx.enqueue(note, "a")))
     metrics = await db.drain()
     assert (metrics.started, metrics.succeeded) == (1, 1)
@@ -103,7 +103,7 @@ async def test_a_job_of_a_commit_that_was_refused_does_not_exist(db: Rig) -> Non
 
 
 @everywhere
-async def test_a_transaction_that_was_retried_leaves_one_job(db: Rig) -> None:
+async def test_a_retried_transaction_leaves_one_job(db: Rig) -> None:
     await db.create(Tally(name="a"))
     interfere(db)
     handles: list[Any] = []
@@ -121,7 +121,7 @@ async def test_a_transaction_that_was_retried_leaves_one_job(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_transaction_that_gave_up_leaves_no_job(db: Rig) -> None:
+async def test_a_failed_transaction_leaves_no_job(db: Rig) -> None:
     await db.create(Tally(name="a"))
     interfere(db, times=3)
 
@@ -137,7 +137,7 @@ async def test_a_transaction_that_gave_up_leaves_no_job(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_job_can_be_all_that_a_transaction_writes(db: Rig) -> None:
+async def test_a_transaction_can_write_only_a_job(db: Rig) -> None:
     handle = await db.commit(lambda tx: tx.enqueue(note, 1))
     assert handle.added
     assert (await db.only()).id == handle.id
@@ -158,7 +158,7 @@ class Announced(Model):
 
 
 @everywhere
-async def test_a_commit_of_unknown_fate_that_happened_left_its_job(db: Rig) -> None:
+async def test_a_commit_whose_reply_is_lost_leaves_its_job(db: Rig) -> None:
     await db.enqueue(note, "before")
     db.meddler.after = lose_after(TransactWrite)
     handles: list[Any] = []
@@ -175,7 +175,7 @@ async def test_a_commit_of_unknown_fate_that_happened_left_its_job(db: Rig) -> N
 
 
 @everywhere
-async def test_several_jobs_are_left_by_one_transaction(db: Rig) -> None:
+async def test_one_transaction_can_enqueue_several_jobs(db: Rig) -> None:
     def body(tx: Any) -> list[Any]:
         notes = [tx.enqueue(note, n) for n in range(20)]
         return [*notes, tx.enqueue(two, "l", "r"), tx.enqueue("outbox-two", "l")]
@@ -190,7 +190,7 @@ async def test_several_jobs_are_left_by_one_transaction(db: Rig) -> None:
 
 @in_memory
 async def test_a_job_adds_one_action_to_the_transaction_and_one_with_a_key_two(db: Rig) -> None:
-    await db.enqueue(note)  # which notes that there is the queue
+    await db.enqueue(note)  # registers the queue
     db.meddler.requests.clear()
     await db.commit(lambda tx: (tx.create(Tally, name="a"), tx.enqueue(note)))
     (write,) = db.meddler.requests
@@ -222,11 +222,11 @@ async def test_the_jobs_of_a_transaction_read_their_keys_and_register_their_queu
     assert await db.jobs.queues() == ["default", "new", "newer"]
 
 
-# --- outside of a transaction ---------------------------------------------------------------------------
+# --- outside a transaction ------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_a_job_can_be_enqueued_outside_of_a_transaction(db: Rig) -> None:
+async def test_a_job_can_be_enqueued_outside_a_transaction(db: Rig) -> None:
     handle = await db.enqueue(note, "alone", delay=timedelta(hours=1), queue="slow")
     record = await db.only()
     assert (record.id, record.name, record.queue, record.arguments) == (
@@ -240,21 +240,21 @@ async def test_a_job_can_be_enqueued_outside_of_a_transaction(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_job_that_is_not_declared_here_can_be_enqueued_by_its_name(db: Rig) -> None:
+async def test_an_undeclared_job_can_be_enqueued_by_its_name(db: Rig) -> None:
     await db.enqueue("declared-elsewhere", 1, {"a": [2]})
     record = await db.only()
     assert (record.name, record.queue, record.arguments) == ("declared-elsewhere", "default", '[1,{"a":[2]}]')
 
 
 @in_memory
-async def test_a_declared_job_is_still_the_function_it_was(db: Rig) -> None:
+async def test_a_declared_job_can_still_be_called_as_a_function(db: Rig) -> None:
     note("called", "here")
     await two("called", right="there")
     assert done == [("called", "here"), ("called", "there")]
     assert await db.jobs.list() == []
 
 
-# --- refused --------------------------------------------------------------------------------------------
+# --- refused calls --------------------------------------------------------------------------------------
 
 
 @in_memory
@@ -313,7 +313,7 @@ WRONG: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("args", "options"), WRONG, ids=lambda given: repr(given)[:40])
 @in_memory
-async def test_what_means_nothing_is_refused_before_anything_is_sent(
+async def test_invalid_options_are_refused_before_anything_is_sent(
     db: Rig, args: tuple[Any, ...], options: dict[str, Any]
 ) -> None:
     def body(tx: Any) -> None:
@@ -328,7 +328,7 @@ async def test_what_means_nothing_is_refused_before_anything_is_sent(
 
 
 @in_memory
-async def test_what_is_wrong_is_refused_also_where_the_key_is_taken_in_the_transaction(db: Rig) -> None:
+async def test_invalid_options_are_refused_even_if_the_key_is_taken_in_the_transaction(db: Rig) -> None:
     def body(tx: Any) -> None:
         tx.enqueue(note, key="k")
         with pytest.raises(InvalidJobArgumentsError):

@@ -1,4 +1,4 @@
-"""Items in the place of jobs that cannot be read as jobs: they stop no worker, and are kept among the dead."""
+"""Malformed items in the place of jobs: they stop no worker and are kept as dead jobs."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def fine(n: int = 0) -> None:
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> None:
+def _start_afresh() -> None:
     done.clear()
 
 
-async def good_item(db: Rig, **given: Any) -> dict[str, Any]:
+async def make_good_item(db: Rig, **given: Any) -> dict[str, Any]:
     """The item of a job that is due."""
     port = db.context.port
     record = JobRecord(
@@ -49,7 +49,7 @@ MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
     "no name": ({"job_name": None}, "'job_name' is missing"),
     "no id": ({"job_id": None}, "'job_id' is missing"),
     "a number for an id": ({"job_id": {"N": "7"}}, "job_id is not text"),
-    "another's id": ({"job_id": {"S": "f00"}}, "its key does not match the job in it"),
+    "another job's id": ({"job_id": {"S": "f00"}}, "its key does not match the job in it"),
     "arguments without a list": ({"job_args": {"S": '{"a":1}'}}, "job_args is not a JSON list"),
     "no time": ({"job_at": {"S": "yesterday"}}, "isoformat"),
     "half an attempt": ({"job_attempts": {"N": "1.5"}}, "invalid literal"),
@@ -70,7 +70,7 @@ MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 async def make_malformed_item(db: Rig, case: str = "no name") -> dict[str, Any]:
-    item = await good_item(db)
+    item = await make_good_item(db)
     for name, attribute in MALFORMED[case][0].items():
         if attribute is None:
             del item[name]
@@ -80,7 +80,7 @@ async def make_malformed_item(db: Rig, case: str = "no name") -> dict[str, Any]:
 
 
 @everywhere
-async def test_malformed_items_are_kept_among_the_dead_and_other_jobs_run(db: Rig) -> None:
+async def test_malformed_items_become_dead_jobs_and_other_jobs_run(db: Rig) -> None:
     raws = [await put(db, await make_malformed_item(db, case)) for case in MALFORMED]
     await db.enqueue(fine, 1)
     metrics = await db.drain()
@@ -102,10 +102,10 @@ async def test_malformed_items_are_kept_among_the_dead_and_other_jobs_run(db: Ri
 
 
 @in_memory
-async def test_a_place_that_is_no_time_is_malformed_too(db: Rig) -> None:
+async def test_an_item_whose_key_has_no_time_is_malformed_too(db: Rig) -> None:
     layout = await discover(db.context)
     at = layout.address(job_partition("default", "a"), "0 o'clock", "x").attributes
-    raw = await put(db, {**await good_item(db), **at})
+    raw = await put(db, {**await make_good_item(db), **at})
     await db.enqueue(fine)
     assert (await db.drain()).dead == 1
     (dead,) = await db.dead()
@@ -114,7 +114,7 @@ async def test_a_place_that_is_no_time_is_malformed_too(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_list_shows_it_as_a_dead_job_and_writes_nothing(db: Rig) -> None:
+async def test_a_list_shows_a_malformed_item_as_a_dead_job_and_writes_nothing(db: Rig) -> None:
     await db.enqueue(fine, 1)
     raw = await put(db, await make_malformed_item(db))
     db.meddler.forget()
@@ -132,7 +132,7 @@ async def test_a_list_shows_it_as_a_dead_job_and_writes_nothing(db: Rig) -> None
 
 
 @pytest.mark.parametrize("case", ["no name", "no id", "arguments without a list", "half a lease"])
-def test_a_change_of_one_job_moves_it_first(case: str) -> None:
+def test_a_retry_moves_a_malformed_item_to_the_dead_first(case: str) -> None:
     async def change(db: Rig) -> None:
         await db.enqueue(fine, 1)
         await put(db, await make_malformed_item(db, case))
@@ -151,7 +151,7 @@ def test_a_change_of_one_job_moves_it_first(case: str) -> None:
 
 
 @in_memory
-async def test_purging_the_waiting_keeps_it(db: Rig) -> None:
+async def test_purging_waiting_jobs_keeps_a_malformed_item(db: Rig) -> None:
     await db.enqueue(fine)
     await put(db, await make_malformed_item(db, "half a lease") | {"job_attempts": {"S": "one"}})
     await put(db, await make_malformed_item(db))
@@ -160,7 +160,7 @@ async def test_purging_the_waiting_keeps_it(db: Rig) -> None:
 
 
 @on_servers
-async def test_its_key_is_free_for_the_next(db: Rig) -> None:
+async def test_moving_a_malformed_item_frees_its_key(db: Rig) -> None:
     assert (await db.enqueue(fine, 1, key="k")).added
     (record,) = await db.list_waiting()
     layout = await discover(db.context)
@@ -175,7 +175,7 @@ async def test_its_key_is_free_for_the_next(db: Rig) -> None:
 
 @in_memory
 async def test_an_item_that_is_repaired_meanwhile_stays_and_runs(db: Rig) -> None:
-    good = await good_item(db)
+    good = await make_good_item(db)
     await put(db, {name: attribute for name, attribute in good.items() if name != "job_name"})
 
     def repair(request: Any) -> None:
@@ -190,13 +190,13 @@ async def test_an_item_that_is_repaired_meanwhile_stays_and_runs(db: Rig) -> Non
 
 
 @in_memory
-async def test_one_that_cannot_be_moved_stays_and_stops_nobody(
+async def test_a_malformed_item_that_cannot_be_moved_does_not_stop_other_jobs(
     db: Rig, caplog: pytest.LogCaptureFixture
 ) -> None:
     raw = await make_malformed_item(db)
     raw["more"] = {
         "S": "x" * (409_500 - sum(map(len, raw)) - 300)
-    }  # as large as an item may be: no room for a reason
+    }  # so large that no reason fits into the item
     await put(db, raw)
     await db.enqueue(fine, 1)
     metrics = await db.drain()
@@ -205,7 +205,7 @@ async def test_one_that_cannot_be_moved_stays_and_stops_nobody(
 
 
 @in_memory
-async def test_a_retry_reads_it_again(db: Rig) -> None:
+async def test_a_retry_of_a_malformed_item_reads_it_again(db: Rig) -> None:
     await put(db, await make_malformed_item(db))
     await db.drain()
     (dead,) = await db.dead()
@@ -213,7 +213,7 @@ async def test_a_retry_reads_it_again(db: Rig) -> None:
         await db.jobs.retry(dead.id)
     layout = await discover(db.context)
     await put(
-        db, encode_job(layout, replace(dead, raw=await good_item(db))).stored
+        db, encode_job(layout, replace(dead, raw=await make_good_item(db))).stored
     )  # as if an older Holdall had moved it
     again = await db.jobs.retry(dead.id)
     assert (again.state, again.raw) == ("waiting", None)

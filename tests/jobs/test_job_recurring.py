@@ -1,4 +1,4 @@
-"""Recurring jobs: each occurrence is enqueued once, however many processes ask, and however often."""
+"""Recurring jobs: each occurrence is enqueued once, however many processes try and however often."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def _start_afresh() -> None:
     done.clear()
 
 
-def another(name: str, **schedule: Any) -> Job[*tuple[Any, ...]]:
-    """A job as it is declared by a program, which another version may declare otherwise."""
+def declare_again(name: str, **schedule: Any) -> Job[*tuple[Any, ...]]:
+    """Declare a job under a name, in place of an earlier declaration with another schedule."""
 
     def function() -> None:
         done.append(name)
@@ -80,7 +80,7 @@ async def test_each_occurrence_follows_the_one_before(db: Rig) -> None:
 
 
 @everywhere
-async def test_an_occurrence_that_nobody_was_there_for_is_made_up_for_once(db: Rig) -> None:
+async def test_missed_occurrences_are_made_up_for_once(db: Rig) -> None:
     await enqueue_next(db.context, tick)
     db.clock.forward(3600)
     await enqueue_next(db.context, tick)
@@ -96,7 +96,7 @@ async def test_a_cron_line_is_read_in_utc(db: Rig) -> None:
 
 
 @everywhere
-async def test_an_occurrence_that_was_run_is_not_enqueued_again_by_a_clock_that_is_late(db: Rig) -> None:
+async def test_a_slow_clock_does_not_enqueue_an_occurrence_again(db: Rig) -> None:
     due = await enqueue_next(db.context, tick)
     db.clock.forward(61)
     await db.drain(queues=[QUEUE])
@@ -107,8 +107,8 @@ async def test_an_occurrence_that_was_run_is_not_enqueued_again_by_a_clock_that_
 
 @everywhere
 async def test_a_changed_schedule_counts_from_its_own_beginning(db: Rig) -> None:
-    await enqueue_next(db.context, another("recurring-changed", every=60))
-    hourly = another("recurring-changed", every=3600)
+    await enqueue_next(db.context, declare_again("recurring-changed", every=60))
+    hourly = declare_again("recurring-changed", every=3600)
     due = await enqueue_next(db.context, hourly)
     await enqueue_next(db.context, hourly)
     dues = [record.due for record in await db.jobs.list()]
@@ -117,7 +117,7 @@ async def test_a_changed_schedule_counts_from_its_own_beginning(db: Rig) -> None
 
 
 @in_memory
-async def test_an_occurrence_whose_write_has_no_reply_is_enqueued_once(db: Rig) -> None:
+async def test_an_occurrence_is_enqueued_once_even_if_the_reply_is_lost(db: Rig) -> None:
     await enqueue_next(db.context, nightly)
     db.meddler.after = lose_after(TransactWrite)
     with pytest.raises(OutcomeUnknown):
@@ -130,7 +130,7 @@ async def test_an_occurrence_whose_write_has_no_reply_is_enqueued_once(db: Rig) 
 
 
 @everywhere
-async def test_a_worker_enqueues_and_runs_what_recurs_in_its_queues(db: Rig) -> None:
+async def test_a_worker_enqueues_and_runs_the_recurring_jobs_of_its_queues(db: Rig) -> None:
     async with db.run_worker(queues=[QUEUE], jobs=[tick, nightly, elsewhere]):
         await db.until(_expect_listed(db, 2))
         db.clock.forward(61)
@@ -158,8 +158,8 @@ def _expect_listed(db: Rig, count: int) -> Any:
 
 
 @in_one_colour
-async def test_a_worker_goes_on_from_occurrence_to_occurrence(db: Rig) -> None:
-    second = another("recurring-second", every=1)
+async def test_a_worker_runs_one_occurrence_after_the_other(db: Rig) -> None:
+    second = declare_again("recurring-second", every=1)
     async with db.run_worker(queues=[QUEUE], jobs=[second]):
         await db.until(lambda: done.count("recurring-second") >= 2)
     dues = {event.id for event in db.events if event.kind == "succeeded"}
@@ -167,20 +167,20 @@ async def test_a_worker_goes_on_from_occurrence_to_occurrence(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_worker_to_which_a_recurring_job_is_unknown_does_not_enqueue_it(db: Rig) -> None:
+async def test_a_worker_enqueues_only_the_recurring_jobs_that_it_knows(db: Rig) -> None:
     async with db.run_worker(queues=[QUEUE], jobs=[nightly]):
         await db.until(_expect_listed(db, 1))
     assert (await db.only()).name == "recurring-nightly"
 
 
 @in_memory
-async def test_to_drain_enqueues_nothing_by_itself(db: Rig) -> None:
+async def test_draining_enqueues_no_occurrences(db: Rig) -> None:
     assert (await db.drain(queues=[QUEUE], jobs=[tick])).started == 0
     assert await db.jobs.list() == []
 
 
 @in_one_colour
-async def test_a_worker_outlasts_trouble_with_an_occurrence(db: Rig) -> None:
+async def test_a_worker_retries_after_failing_to_enqueue_an_occurrence(db: Rig) -> None:
     failures = iter([ThrottledError("on purpose")])
 
     def meddle(request: Any) -> None:
@@ -193,12 +193,12 @@ async def test_a_worker_outlasts_trouble_with_an_occurrence(db: Rig) -> None:
 
 
 @everywhere
-async def test_of_many_who_ask_at_once_one_enqueues_the_occurrence(db: Rig) -> None:
+async def test_only_one_of_many_concurrent_callers_enqueues_the_occurrence(db: Rig) -> None:
     await db.enqueue("recurring-nightly", queue=QUEUE, delay=3600)  # so that the table exists
     due: list[datetime] = []
 
     def ask() -> None:
-        due.append(asyncio.run(_insist(db)))
+        due.append(asyncio.run(enqueue_persistently(db)))
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
@@ -209,7 +209,7 @@ async def test_of_many_who_ask_at_once_one_enqueues_the_occurrence(db: Rig) -> N
     assert len(await db.jobs.list(name="recurring-tick")) == 1
 
 
-async def _insist(db: Rig) -> datetime:
+async def enqueue_persistently(db: Rig) -> datetime:
     while True:
         try:
             return await enqueue_next(db.other.aio._context, tick)

@@ -53,7 +53,7 @@ async def test_a_delayed_job_waits_for_its_time(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_worker_that_is_at_work_runs_a_delayed_job_when_its_time_has_come(db: Rig) -> None:
+async def test_a_running_worker_runs_a_delayed_job_at_its_time(db: Rig) -> None:
     await db.enqueue(note, "later", delay=60)
     async with db.run_worker() as worker:
         await db.until(lambda: worker.metrics.polls > 32)
@@ -67,7 +67,7 @@ async def test_a_worker_that_is_at_work_runs_a_delayed_job_when_its_time_has_com
 
 
 @everywhere
-async def test_a_worker_runs_the_jobs_of_its_queues_only(db: Rig) -> None:
+async def test_a_worker_runs_only_the_jobs_of_its_queues(db: Rig) -> None:
     await db.enqueue(note, "mine", queue="mine")
     await db.enqueue(note, "default")
     await db.enqueue(urgent, "urgent")
@@ -78,14 +78,14 @@ async def test_a_worker_runs_the_jobs_of_its_queues_only(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_queue_can_be_named_alone(db: Rig) -> None:
+async def test_a_single_queue_can_be_passed_without_a_list(db: Rig) -> None:
     await db.enqueue(urgent, "urgent")
     await db.drain(queues="urgent")
     assert done == ["urgent"]
 
 
 @everywhere
-async def test_the_queue_that_is_named_first_goes_first(db: Rig) -> None:
+async def test_the_first_queue_in_the_list_has_priority(db: Rig) -> None:
     for n in range(15):
         await db.enqueue(note, f"low {n}", queue="low")
         await db.enqueue(note, f"high {n}", queue="high")
@@ -94,7 +94,7 @@ async def test_the_queue_that_is_named_first_goes_first(db: Rig) -> None:
 
 
 @in_memory
-async def test_what_comes_into_a_higher_queue_goes_before_what_waits_in_a_lower(db: Rig) -> None:
+async def test_a_new_job_in_a_higher_queue_runs_before_waiting_jobs_in_a_lower_one(db: Rig) -> None:
     for n in range(30):
         await db.enqueue(chain, n, queue="low")
     await db.drain(queues=["high", "low"], concurrency=1)
@@ -109,7 +109,7 @@ def chain(tx: Any, n: int) -> None:
 
 
 @in_memory
-async def test_jobs_of_one_shard_are_run_in_the_order_in_which_they_are_due(db: Rig) -> None:
+async def test_jobs_of_one_shard_run_in_the_order_in_which_they_are_due(db: Rig) -> None:
     db.clock.shard = "7"
     for delay in (5, 3, 1, 4, 2):
         await db.enqueue(note, delay, delay=delay)

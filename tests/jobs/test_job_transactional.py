@@ -1,4 +1,4 @@
-"""Transactional jobs: what they write and their own end are one commit, so it happens exactly once."""
+"""Transactional jobs: their writes and their end are one commit, so they take effect exactly once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdall.tables.commit import retry
 
 done: list[Any] = []
 begun = threading.Event()
-go_on = threading.Event()
+may_finish = threading.Event()
 
 
 class Tally(Model):
@@ -87,7 +87,7 @@ def once_again(tx: Transaction) -> None:
 def hold(tx: Transaction, name: str) -> None:
     tx.get_one(Tally, name).n += 1
     begun.set()
-    assert go_on.wait(30)
+    assert may_finish.wait(30)
     done.append("over")
 
 
@@ -98,12 +98,12 @@ BOTH = pytest.mark.parametrize("which", [bump, bump_async], ids=["sync", "async"
 def _start_afresh() -> None:
     done.clear()
     begun.clear()
-    go_on.clear()
+    may_finish.clear()
 
 
 @BOTH
 @on_servers
-async def test_the_effect_and_the_end_of_a_job_are_one_write(db: Rig, which: Any) -> None:
+async def test_the_writes_and_the_end_of_a_job_are_one_commit(db: Rig, which: Any) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a")
     db.meddler.requests.clear()
@@ -117,7 +117,7 @@ async def test_the_effect_and_the_end_of_a_job_are_one_write(db: Rig, which: Any
 
 @BOTH
 @everywhere
-async def test_a_job_that_fails_leaves_no_effect(db: Rig, which: Any) -> None:
+async def test_a_failed_job_writes_nothing(db: Rig, which: Any) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a", True)
     await db.drain()
@@ -149,7 +149,7 @@ async def test_contention_is_retried_within_one_attempt(db: Rig, which: Any) -> 
 
 @BOTH
 @in_memory
-async def test_contention_without_end_is_a_failure_that_is_tried_again_later(
+async def test_lasting_contention_is_a_failure_that_is_retried_later(
     db: Rig, which: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(retry, "PATIENCE", timedelta(0))
@@ -177,21 +177,21 @@ async def test_a_job_that_writes_nothing_ends_like_any_other(db: Rig) -> None:
 
 
 @everywhere
-async def test_the_next_job_is_there_when_this_one_has_ended(db: Rig) -> None:
+async def test_a_job_can_enqueue_the_next_one(db: Rig) -> None:
     await db.enqueue(follow, 3)
     assert (await db.drain()).succeeded == 4
     assert done == [3, 2, 1, 0]
 
 
 @everywhere
-async def test_a_job_can_leave_another_with_its_own_key(db: Rig) -> None:
+async def test_a_job_can_enqueue_another_with_its_own_key(db: Rig) -> None:
     await db.enqueue(again, 2, key="k")
     await db.drain()
     assert done == [2, 1, 0]
 
 
 @in_memory
-async def test_a_job_whose_key_is_remembered_cannot_leave_another_with_it(db: Rig) -> None:
+async def test_a_job_with_once_for_cannot_enqueue_another_with_its_key(db: Rig) -> None:
     await db.enqueue(once_again, key="k")
     assert (await db.drain()).succeeded == 1
     (handle,) = done
@@ -219,7 +219,7 @@ async def test_handlers_run_after_the_commit(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_job_whose_handler_fails_has_succeeded_all_the_same(db: Rig) -> None:
+async def test_a_job_succeeds_even_if_its_handler_fails(db: Rig) -> None:
     await db.enqueue(with_handler, True)
     metrics = await db.drain()
     assert (metrics.succeeded, metrics.failed, metrics.lost) == (1, 0, 0)
@@ -229,7 +229,7 @@ async def test_a_job_whose_handler_fails_has_succeeded_all_the_same(db: Rig) -> 
 
 @BOTH
 @everywhere
-async def test_a_commit_of_unknown_fate_that_happened_is_not_repeated(db: Rig, which: Any) -> None:
+async def test_a_commit_that_succeeded_is_not_repeated_if_its_reply_is_lost(db: Rig, which: Any) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a")
     db.meddler.after = lose_after(TransactWrite)
@@ -242,7 +242,7 @@ async def test_a_commit_of_unknown_fate_that_happened_is_not_repeated(db: Rig, w
 
 @BOTH
 @in_memory
-async def test_a_commit_of_unknown_fate_that_did_not_happen_is_made_up_for_after_the_lease(
+async def test_a_commit_that_failed_without_a_reply_is_made_up_for_after_the_lease(
     db: Rig, which: Any
 ) -> None:
     await db.create(Tally(name="a"))
@@ -258,12 +258,12 @@ async def test_a_commit_of_unknown_fate_that_did_not_happen_is_made_up_for_after
 
 
 @in_memory
-async def test_a_job_that_took_too_long_commits_nothing_any_more(db: Rig) -> None:
+async def test_a_job_that_took_too_long_commits_nothing(db: Rig) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(hold, "a")
     await db.drain()
     assert db.kinds() == ["started", "dead"]
-    go_on.set()
+    may_finish.set()
     await db.until(lambda: done == ["over"])
     record = await db.only()
     assert "JobTimeoutError" in str(record.error)
@@ -275,7 +275,7 @@ taking: list[Rig] = []
 
 @job("transactional-taken", transactional=True)
 def take_meanwhile(tx: Transaction) -> None:
-    """Its worker is held up for longer than the lease: another takes the job and does the work."""
+    """Lose the lease meanwhile: another worker takes the job and does the work."""
     done.append("ran")
     tx.get_one(Tally, "t").n += 1
     (db,) = taking
@@ -294,4 +294,4 @@ async def test_a_worker_that_lost_its_lease_does_not_run_the_body_again(db: Rig)
         await db.until_told("lost")
     assert done == ["ran"]
     assert (await db.get(Tally, "t")).n == 10
-    assert (await db.only()).state == "running"  # with the other
+    assert (await db.only()).state == "running"  # held by the other worker

@@ -1,4 +1,4 @@
-"""Arguments as text: what comes back is what was given."""
+"""Arguments as text: they come back as they were passed."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def context(db: Database) -> Context:
     return db._context
 
 
-def back(context: Context, *arguments: Any) -> list[Any]:
+def round_trip(context: Context, *arguments: Any) -> list[Any]:
     return run(load_arguments(context, None, format_arguments(arguments)))
 
 
@@ -75,8 +75,8 @@ def nest(leaves: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 @given(arguments=st.lists(nest(SIMPLE), max_size=4))
-def test_json_comes_back_as_it_was(context: Context, arguments: list[Any]) -> None:
-    assert repr(back(context, *arguments)) == repr(arguments)
+def test_json_comes_back_unchanged(context: Context, arguments: list[Any]) -> None:
+    assert repr(round_trip(context, *arguments)) == repr(arguments)
 
 
 KEYS = st.builds(
@@ -95,12 +95,12 @@ KEYS = st.builds(
 
 @given(arguments=st.lists(nest(SIMPLE | KEYS), max_size=3))
 def test_keys_come_back_wherever_they_are(context: Context, arguments: list[Any]) -> None:
-    assert back(context, *arguments) == arguments
+    assert round_trip(context, *arguments) == arguments
 
 
 @given(key=KEYS)
 def test_a_key_that_comes_back_leads_to_the_same_item(context: Context, key: ModelKey[Any]) -> None:
-    (found,) = back(context, key)
+    (found,) = round_trip(context, key)
     assert found.encoded == key.encoded
     assert found.components == key.components
 
@@ -114,7 +114,7 @@ def test_the_text_is_compact_json(context: Context) -> None:
     assert text == f'[{{"$holdall":"key:Box {place}:{key}"}}]'
 
 
-def test_of_two_models_of_one_name_it_is_the_one_that_was_meant(context: Context) -> None:
+def test_a_key_comes_back_with_its_own_model_even_if_another_has_the_same_name(context: Context) -> None:
     class Crate(Model):
         shelf: Key[str]
 
@@ -132,7 +132,7 @@ def test_of_two_models_of_one_name_it_is_the_one_that_was_meant(context: Context
     assert later is not meant
 
 
-def test_an_item_is_read_anew(db: Database, context: Context) -> None:
+def test_an_item_is_read_again(db: Database, context: Context) -> None:
     with db.transaction() as tx:
         box = tx.create(Box, shelf="read", number=1)
         cat = tx.create(Cat, name="tom")
@@ -144,15 +144,15 @@ def test_an_item_is_read_anew(db: Database, context: Context) -> None:
     assert (type(pet), pet.lives) == (Cat, 9)
 
 
-def test_an_item_that_is_gone_is_told_of_without_what_it_was(context: Context) -> None:
+def test_the_error_for_a_deleted_item_does_not_contain_its_key(context: Context) -> None:
     text = format_arguments([Box(shelf="secret", number=1)])
-    with pytest.raises(Gone) as told:
+    with pytest.raises(Gone) as caught:
         run(load_arguments(context, None, text))
-    assert "Box" in str(told.value)
-    assert "secret" not in str(told.value)
+    assert "Box" in str(caught.value)
+    assert "secret" not in str(caught.value)
 
 
-def test_an_item_that_has_become_another_model_is_a_failure(db: Database, context: Context) -> None:
+def test_an_item_that_is_now_of_another_model_is_refused(db: Database, context: Context) -> None:
     with db.transaction() as tx:
         tx.create(Pet, name="any")
     with pytest.raises(ModelMismatchError):
@@ -172,14 +172,12 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize(("text", "message"), UNKNOWN)
-def test_what_is_not_known_here_is_a_matter_of_configuration(
-    context: Context, text: str, message: str
-) -> None:
+def test_unknown_kinds_and_models_are_configuration_errors(context: Context, text: str, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         run(load_arguments(context, None, json.dumps([{"$holdall": text}])))
 
 
-# --- kinds of a feature's own ---------------------------------------------------------------------------
+# --- kinds that a feature defines ------------------------------------------------------------------------
 
 
 class Star:
@@ -190,14 +188,14 @@ class Star:
         return f"star:{self.name}"
 
 
-async def _star(context: Context, unit: Any, text: str) -> Star:
+async def load_star(context: Context, unit: Any, text: str) -> Star:
     if text == "gone":
         raise Gone("star")
     return Star(text)
 
 
 class Shop:
-    """A class of a program's own that happens to locate something."""
+    """A user's class that happens to have a similar method."""
 
     def _locate(self) -> str:
         return "item:nowhere"
@@ -208,15 +206,15 @@ def test_an_instance_of_any_other_class_is_refused() -> None:
         format_arguments([Shop()])
 
 
-def test_a_feature_has_kinds_of_its_own(context: Context) -> None:
-    hooks: Any = lambda _: {"star": _star}.get  # noqa: E731
+def test_a_feature_can_define_its_own_kinds(context: Context) -> None:
+    hooks: Any = lambda _: {"star": load_star}.get  # noqa: E731
     context = replace(context, hook=hooks)
     assert find_locator(Star("a:b")) == "star:a:b"
     assert run(fetch_located(context, None, "star:a:b")).name == "a:b"
-    first, second = back(context, Star("sirius"), {"deep": [Star("vega")]})
+    first, second = round_trip(context, Star("sirius"), {"deep": [Star("vega")]})
     assert (first.name, second["deep"][0].name) == ("sirius", "vega")
     with pytest.raises(Gone):
-        back(context, Star("gone"))
+        round_trip(context, Star("gone"))
     assert find_locator(object()) is None
     with pytest.raises(InvalidJobArgumentsError, match="of type type"):
         format_arguments([Star])

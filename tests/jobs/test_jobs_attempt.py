@@ -34,33 +34,33 @@ def steps_of(context: Context, ending: Ending) -> tuple[Step, ...]:
     return change.plan.steps
 
 
-def test_a_running_job_tells_what_it_is() -> None:
+def test_a_running_job_has_its_id_name_queue_and_attempt() -> None:
     running = RunningJob(RECORD)
     assert (running.id, running.name, running.queue, running.attempt) == ("7" * 36, "name", "queue", 1)
     assert not running.lost
     assert repr(running) == f"<running name {'7' * 36}, attempt 1>"
 
 
-def test_its_end_is_its_deletion(context: Context) -> None:
+def test_a_transactional_job_ends_with_its_deletion(context: Context) -> None:
     ending = Ending(context, RunningJob(RECORD))
     actions = [step.action for step in steps_of(context, ending)]
     assert [type(action) for action in actions] == [DeleteItem]
 
 
-def test_its_end_with_a_key_to_be_remembered_is_also_the_guard_of_that(context: Context) -> None:
+def test_with_once_for_its_end_also_writes_the_guard_of_its_key(context: Context) -> None:
     ending = Ending(context, RunningJob(replace(RECORD, key="k", once_for=60.0)))
     actions = [step.action for step in steps_of(context, ending)]
     assert [type(action) for action in actions] == [DeleteItem, PutItem]
 
 
-def test_what_was_lost_cannot_be_ended(context: Context) -> None:
+def test_a_lost_job_cannot_be_ended(context: Context) -> None:
     running = RunningJob(RECORD)
     running.lost = True
     with pytest.raises(LeaseLostError):
         steps_of(context, Ending(context, running))
 
 
-def test_a_heartbeat_in_between_is_contention(context: Context) -> None:
+def test_a_heartbeat_during_the_attempt_is_contention(context: Context) -> None:
     running = RunningJob(RECORD)
     running.tokens.add("mine too")
     ending = Ending(context, running)
@@ -71,7 +71,7 @@ def test_a_heartbeat_in_between_is_contention(context: Context) -> None:
 
 
 @pytest.mark.parametrize("item", [None, {}, {"job_lease": {"S": "theirs"}}])
-def test_a_job_that_is_gone_or_another_has_is_lost(
+def test_a_job_that_was_deleted_or_taken_by_another_worker_is_lost(
     context: Context, item: dict[str, dict[str, str]] | None
 ) -> None:
     (step,) = steps_of(context, Ending(context, RunningJob(RECORD)))

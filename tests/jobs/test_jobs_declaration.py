@@ -1,4 +1,4 @@
-"""Declaring jobs: what a declaration has to be like, and what it says about pauses and arguments."""
+"""Declaring jobs: valid and invalid declarations, counted arguments, and pauses between attempts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from holdall.errors import InvalidOptionsError, JobDefinitionError
 from holdall.jobs import Job
 from holdall.jobs.declaration import JobOptions, check_queues, declared_jobs, seconds_of
 
-declare: Any = job  # whose options are wrong on purpose
+declare: Any = job  # untyped, because some tests pass wrong options
 
 
 def function(*arguments: Any) -> Any:
@@ -25,10 +25,10 @@ def function(*arguments: Any) -> Any:
     return arguments
 
 
-# --- what it makes --------------------------------------------------------------------------------------
+# --- valid declarations ---------------------------------------------------------------------------------
 
 
-def test_a_declared_job_is_known_by_its_name_and_still_a_function() -> None:
+def test_a_declared_job_is_registered_by_name_and_still_callable() -> None:
     made = declare("declared-one", queue="q", retries=0)(function)
     assert isinstance(made, Job)
     assert declared_jobs()["declared-one"] is made
@@ -63,7 +63,7 @@ def test_the_same_function_can_be_declared_again() -> None:
 
 
 @pytest.mark.parametrize("name", ["a", "A9", "send-9-receipts", "mail.send:now_1", "x" * 100])
-def test_a_name_is_of_letters_digits_and_a_few_signs(name: str) -> None:
+def test_a_name_can_have_letters_digits_and_some_punctuation(name: str) -> None:
     assert declare(name)(function).name == name
 
 
@@ -94,13 +94,13 @@ def test_a_job_knows_whether_it_is_async(given: Callable[..., Any], is_async: bo
     assert declare("declared-colour")(given).is_async is is_async
 
 
-# --- what is refused ------------------------------------------------------------------------------------
+# --- refused declarations -------------------------------------------------------------------------------
 
 NAMES: list[Any] = ["", " ", "a b", "-a", ".a", "a#b", "a/b", "é", "a\n", "x" * 101, None, 5, function]
 
 
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: getattr(name, "__name__", repr(name)))
-def test_what_cannot_be_a_name_is_refused(name: Any) -> None:
+def test_an_invalid_name_is_refused(name: Any) -> None:
     with pytest.raises(JobDefinitionError, match="is not a valid name for a job"):
         declare(name)
 
@@ -139,13 +139,13 @@ OPTIONS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=repr)
-def test_what_cannot_be_an_option_is_refused(options: dict[str, Any]) -> None:
+def test_an_invalid_option_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(JobDefinitionError, match="declared-badly"):
         declare("declared-badly", **options)
     assert "declared-badly" not in declared_jobs()
 
 
-def test_what_is_no_function_is_refused() -> None:
+def test_a_value_that_is_not_callable_is_refused() -> None:
     with pytest.raises(JobDefinitionError, match="is not callable"):
         declare("declared-nothing")(None)
 
@@ -186,7 +186,7 @@ def test_a_job_cannot_need_keywords() -> None:
         declare("declared-keywords")(needs)
 
 
-def test_a_transactional_job_has_room_for_its_transaction() -> None:
+def test_a_transactional_job_needs_a_parameter_for_its_transaction() -> None:
     with pytest.raises(JobDefinitionError, match="no parameter for the transaction"):
         declare("declared-without", transactional=True)(lambda: None)
 
@@ -239,10 +239,10 @@ def test_a_pause_doubles_up_to_an_hour_and_half_of_it_is_random(
     assert pause == pytest.approx(longest * (1 + chance) / 2)
 
 
-# --- pieces ---------------------------------------------------------------------------------------------
+# --- queues and durations -------------------------------------------------------------------------------
 
 
-def test_queues_are_taken_once_each_in_their_order() -> None:
+def test_queues_keep_their_order_without_duplicates() -> None:
     assert check_queues(["b", "a", "b"]) == ("b", "a")
     assert check_queues("one") == ("one",)
     with pytest.raises(InvalidOptionsError, match="queues must not be empty"):

@@ -1,4 +1,4 @@
-"""Jobs as items: what is stored is what comes back, under keys that sort as jobs are due."""
+"""Jobs as items: they come back unchanged, under keys that sort in the order in which jobs are due."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ RECORD = JobRecord("7" * 36, "name", "queue", "[]", NOW, NOW)
 
 @LAYOUTS
 @given(record=RECORDS)
-def test_a_record_comes_back_as_it_was(layout: Layout, record: JobRecord) -> None:
+def test_a_record_comes_back_unchanged(layout: Layout, record: JobRecord) -> None:
     assert decode_job(layout, encode_job(layout, record).stored) == record
 
 
 @LAYOUTS
 @given(record=RECORDS, died=MOMENTS)
-def test_a_dead_record_comes_back_as_it_was(layout: Layout, record: JobRecord, died: datetime) -> None:
+def test_a_dead_record_comes_back_unchanged(layout: Layout, record: JobRecord, died: datetime) -> None:
     dead = bury_job(record, died, "why")
     assert decode_job(layout, encode_job(layout, dead).stored) == dead
     assert (dead.state, dead.error, dead.lease, dead.died) == ("dead", "why", None, died)
@@ -88,7 +88,7 @@ def test_the_key_of_a_record_is_part_of_its_item(layout: Layout, record: JobReco
 
 
 @given(record=RECORDS, seconds=st.floats(0.01, 86400))
-def test_to_take_a_job_does_not_move_it(record: JobRecord, seconds: float) -> None:
+def test_taking_a_job_does_not_move_it(record: JobRecord, seconds: float) -> None:
     taken = lend_job(record, "token", NOW, seconds)
     for layout in (MODE_A, MODE_B):
         assert locate_job(layout, taken) == locate_job(layout, record)
@@ -96,7 +96,7 @@ def test_to_take_a_job_does_not_move_it(record: JobRecord, seconds: float) -> No
     assert taken.lease == Lease("token", NOW + timedelta(seconds=seconds), seconds)
 
 
-def test_the_state_of_a_record_says_what_it_is_doing() -> None:
+def test_the_state_of_a_record_follows_from_its_lease_and_death() -> None:
     taken = lend_job(RECORD, "token", NOW, 30.0)
     assert (RECORD.state, taken.state, bury_job(taken, NOW, "why").state) == ("waiting", "running", "dead")
     again = postpone_job(taken, NOW + timedelta(seconds=5), "why")
@@ -104,7 +104,7 @@ def test_the_state_of_a_record_says_what_it_is_doing() -> None:
     assert again.due == NOW + timedelta(seconds=5)
 
 
-def test_where_a_job_is_stored() -> None:
+def test_a_job_is_stored_under_its_queue_shard_and_time() -> None:
     assert locate_job(MODE_A, RECORD).key == {
         "pk": {"S": "holdall#Job#queue#7"},
         "sk": {"S": f"2026-01-02T03:04:05.678901Z#{'7' * 36}"},
@@ -118,7 +118,7 @@ def test_where_a_job_is_stored() -> None:
     assert locate_job(MODE_B, dead).key == locate_job(MODE_B, RECORD).key
 
 
-def test_what_is_stored_of_a_new_job_is_small() -> None:
+def test_a_new_job_is_stored_with_few_attributes() -> None:
     assert sorted(encode_job(MODE_A, RECORD).stored) == [
         "_type",
         "job_args",
@@ -152,14 +152,14 @@ def test_the_partitions_of_a_queue_are_those_of_its_states() -> None:
 
 @LAYOUTS
 @given(record=RECORDS)
-def test_a_paused_record_comes_back_as_it_was(layout: Layout, record: JobRecord) -> None:
+def test_a_paused_record_comes_back_unchanged(layout: Layout, record: JobRecord) -> None:
     paused = replace(record, paused=True, lease=None)
     assert decode_job(layout, encode_job(layout, paused).stored) == paused
     assert (paused.state, postpone_job(paused, NOW, None).state) == ("paused", "waiting")
 
 
 @given(record=RECORDS)
-def test_the_item_of_a_job_becomes_that_of_a_paused_one(record: JobRecord) -> None:
+def test_the_item_of_a_job_can_be_turned_into_a_paused_one(record: JobRecord) -> None:
     paused = pause_item(encode_job(MODE_A, record).stored, "pk")
     assert paused is not None
     assert decode_job(MODE_A, paused) == replace(record, paused=True, lease=None)
@@ -178,13 +178,13 @@ def _logical(address: Address) -> tuple[str, str, str]:
 
 
 @given(one=TEXT.filter(bool), other=TEXT.filter(bool))
-def test_keys_that_differ_have_items_that_differ(one: str, other: str) -> None:
+def test_different_keys_have_different_items(one: str, other: str) -> None:
     assert (locate_key(MODE_A, "n", one) == locate_key(MODE_A, "n", other)) == (one == other)
     assert locate_key(MODE_A, "n", one) != locate_key(MODE_A, "m", one)
 
 
 @given(key=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=500))
-def test_every_key_that_is_accepted_fits_into_a_key_of_the_table(key: str) -> None:
+def test_every_accepted_key_fits_into_a_key_of_the_table(key: str) -> None:
     try:
         check_key(key)
     except InvalidOptionsError:
@@ -196,12 +196,12 @@ def test_every_key_that_is_accepted_fits_into_a_key_of_the_table(key: str) -> No
 
 
 @pytest.mark.parametrize("key", ["", "x" * 501, "\ud800", None, 5, b"k"], ids=repr)
-def test_what_cannot_be_a_key_is_refused(key: Any) -> None:
+def test_an_invalid_key_is_refused(key: Any) -> None:
     with pytest.raises(InvalidOptionsError, match="is not a valid key for a job"):
         check_key(key)
 
 
-def test_where_other_items_are_stored() -> None:
+def test_keys_queues_and_occurrences_are_stored_under_their_names() -> None:
     assert _logical(locate_key(MODE_B, "n", "a/b#c")) == (
         "holdall#JobKey#n#a%2Fb%23c",
         "#",
@@ -215,7 +215,7 @@ def test_where_other_items_are_stored() -> None:
     )
 
 
-def test_a_record_can_be_changed_only_by_making_another() -> None:
+def test_a_record_is_immutable() -> None:
     with pytest.raises(AttributeError):
         RECORD.attempts = 5  # type: ignore[misc]
     assert replace(RECORD, attempts=5).attempts == 5

@@ -1,4 +1,4 @@
-"""When recurring jobs are due: against a slow oracle, by vectors, and what is refused."""
+"""When recurring jobs are due: compared with a slow oracle and with vectors; and refused schedules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 from typing import Any
 
 import pytest
-from cron_oracle import DAY, days_named, lines, midnights, minutes_named
+from cron_oracle import DAY, lines, list_days, list_minutes, midnights
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -47,7 +47,7 @@ def utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def occurrences(made: Schedule, after: datetime, until: datetime) -> list[datetime]:
+def list_occurrences(made: Schedule, after: datetime, until: datetime) -> list[datetime]:
     found = []
     while (due := made.next_after(after)) <= until:
         assert due > after
@@ -55,15 +55,15 @@ def occurrences(made: Schedule, after: datetime, until: datetime) -> list[dateti
     return found
 
 
-# --- none, or one of two ---
+# --- every or cron ---
 
 
-def test_a_job_without_either_has_no_schedule() -> None:
+def test_without_every_and_cron_there_is_no_schedule() -> None:
     assert schedule() is None
     assert schedule(every=None, cron=None) is None
 
 
-def test_both_at_once_are_refused() -> None:
+def test_every_and_cron_together_are_refused() -> None:
     with pytest.raises(InvalidOptionsError, match="both given"):
         schedule(every=60, cron="@daily")
 
@@ -116,7 +116,7 @@ def test_the_text_of_an_interval_is_its_seconds(interval: timedelta | float, tex
 
 
 @given(intervals, intervals)
-def test_two_intervals_have_two_texts(one: timedelta, other: timedelta) -> None:
+def test_different_intervals_have_different_texts(one: timedelta, other: timedelta) -> None:
     assert TEXT.fullmatch(every(one).text)
     assert (every(one).text == every(other).text) == (one == other)
 
@@ -143,30 +143,30 @@ def test_an_interval_of_another_type_is_refused(interval: Any) -> None:
 
 
 @given(lines(), moments)
-def test_cron_names_the_minutes_that_asking_for_each_finds(line: str, after: datetime) -> None:
+def test_cron_occurs_at_the_minutes_that_the_oracle_finds(line: str, after: datetime) -> None:
     made = cron_or_none(line)
     assume(made is not None)
     assert made is not None
     until = after + 2 * DAY
-    assert occurrences(made, after, until) == minutes_named(line, after, until)
+    assert list_occurrences(made, after, until) == list_minutes(line, after, until)
 
 
 @given(midnights(), st.dates(date(1890, 1, 1), date(2130, 1, 1)))
-def test_cron_names_the_days_that_asking_for_each_finds(line: str, first: date) -> None:
+def test_cron_occurs_on_the_days_that_the_oracle_finds(line: str, first: date) -> None:
     made = cron_or_none(line)
     assume(made is not None)
     assert made is not None
     start = datetime.combine(first, time.min, UTC)
-    found = occurrences(made, start - timedelta(microseconds=1), start + 3300 * DAY)
+    found = list_occurrences(made, start - timedelta(microseconds=1), start + 3300 * DAY)
     assert found == [
-        datetime.combine(day, time.min, UTC) for day in days_named(line, first, first + 3300 * DAY)
+        datetime.combine(day, time.min, UTC) for day in list_days(line, first, first + 3300 * DAY)
     ]
 
 
 @given(midnights())
-def test_cron_is_refused_exactly_when_it_never_happens(line: str) -> None:
-    # 28 years without a skipped leap day have each date on each day of the week
-    happens = bool(days_named(line, date(1996, 1, 1), date(2024, 12, 31)))
+def test_a_cron_line_is_refused_exactly_if_it_never_occurs(line: str) -> None:
+    # in 28 years without a skipped leap day, each date falls on each weekday
+    happens = bool(list_days(line, date(1996, 1, 1), date(2024, 12, 31)))
     assert (cron_or_none(line) is not None) == happens
 
 
@@ -183,9 +183,9 @@ def test_cron_is_refused_exactly_when_it_never_happens(line: str) -> None:
         ("0 0 31 * *", "2026-03-31T00:00", "2026-05-31T00:00"),
         ("59 23 31 dec *", "2026-12-31T23:59", "2027-12-31T23:59"),
         ("0 0 29 2 *", "2024-02-29T00:00", "2028-02-29T00:00"),
-        ("0 0 29 2 *", "2096-02-29T00:00", "2104-02-29T00:00"),  # 2100 is no leap year
+        ("0 0 29 2 *", "2096-02-29T00:00", "2104-02-29T00:00"),  # 2100 is not a leap year
         ("0 0 29 2 *", "1996-02-29T00:00", "2000-02-29T00:00"),  # and 2000 is one
-        ("0 0 29 2 */7", "2088-02-29T00:00", "2128-02-29T00:00"),  # a Sunday: the longest wait there is
+        ("0 0 29 2 */7", "2088-02-29T00:00", "2128-02-29T00:00"),  # a Sunday: the longest possible wait
         ("0 0 13 * fri", "2026-03-01T00:00", "2026-03-06T00:00"),  # a Friday or a 13th
         ("0 0 13 * fri", "2026-04-10T00:00", "2026-04-13T00:00"),
         ("0 0 1-7 * */7", "2026-03-01T00:00", "2026-04-05T00:00"),  # the first Sunday
@@ -201,7 +201,7 @@ def test_cron_is_refused_exactly_when_it_never_happens(line: str) -> None:
         ("@yearly", "2026-03-01T10:20", "2027-01-01T00:00"),
     ],
 )
-def test_cron_is_due_next_at(line: str, after: str, due: str) -> None:
+def test_cron_is_due_next_at_the_expected_time(line: str, after: str, due: str) -> None:
     assert cron(line).next_after(utc(after)) == utc(due)
 
 
@@ -231,7 +231,7 @@ def test_cron_is_due_next_at(line: str, after: str, due: str) -> None:
         ("0 0 * * fri-sun", "0 0 * * 0,5-6"),
         ("0 0 * * 1-7", "0 0 * * *"),
         ("0 0 1-31/2 * *", "0 0 */2 * *"),
-        ("0 0 1-31/2 * 1", "0 0 1-31/2 * 1"),  # either is enough
+        ("0 0 1-31/2 * 1", "0 0 1-31/2 * 1"),  # one of the two is enough
         ("0 0 */2 * 1", "0 0 */2 * 1"),  # both are needed
         ("0 0 1-7 * */7", "0 0 1-7 * */7"),
         ("0 0 */31,1-7 * sun", "0 0 1-7 * */7"),
@@ -240,7 +240,7 @@ def test_cron_is_due_next_at(line: str, after: str, due: str) -> None:
         ("0 0 13 * sun-sat", "0 0 * * *"),
     ],
 )
-def test_the_text_of_cron_does_not_depend_on_its_spelling(line: str, text: str) -> None:
+def test_equivalent_cron_lines_have_the_same_text(line: str, text: str) -> None:
     assert cron(line).text == text
 
 
@@ -262,7 +262,7 @@ def test_the_longest_text_stays_a_short_part_of_a_key() -> None:
     assert TEXT.fullmatch(line)
 
 
-# --- cron: what is refused ---
+# --- cron: refused lines ---
 
 
 @pytest.mark.parametrize(
@@ -304,13 +304,13 @@ def test_the_longest_text_stays_a_short_part_of_a_key() -> None:
         ("0 0 31 feb */2", "never occurs"),
     ],
 )
-def test_cron_that_means_nothing_is_refused_by_the_name_of_its_field(line: str, message: str) -> None:
+def test_an_invalid_cron_line_is_refused_with_the_name_of_the_field(line: str, message: str) -> None:
     with pytest.raises(InvalidOptionsError, match=message) as refused:
         schedule(cron=line)
     assert len(str(refused.value)) < 300
 
 
-def test_an_impossible_date_is_fine_when_a_day_of_the_week_is_enough() -> None:
+def test_an_impossible_date_is_accepted_if_a_weekday_is_enough() -> None:
     assert cron("0 0 31 2 mon").next_after(utc("2026-02-03T00:00")) == utc("2026-02-09T00:00")
 
 
@@ -327,7 +327,7 @@ KINDS = [every(3600), cron("0 * * * *")]
 
 
 @pytest.mark.parametrize("made", KINDS, ids=lambda made: made.text)
-def test_a_moment_of_another_time_zone_is_the_same_moment(made: Schedule) -> None:
+def test_a_moment_in_another_time_zone_gives_the_same_occurrence(made: Schedule) -> None:
     kathmandu = timezone(timedelta(hours=5, minutes=45))
     due = made.next_after(datetime(2026, 3, 1, 4, 50, tzinfo=kathmandu))  # 23:05 UTC, a day earlier
     assert due == utc("2026-03-01T00:00")
@@ -341,7 +341,7 @@ def test_a_moment_without_a_time_zone_is_refused(made: Schedule) -> None:
 
 
 @pytest.mark.parametrize("made", [*KINDS, cron("0 0 29 2 *")], ids=lambda made: made.text)
-def test_after_the_last_occurrence_of_the_calendar_comes_an_overflow(made: Schedule) -> None:
+def test_after_the_last_date_of_the_calendar_an_error_is_raised(made: Schedule) -> None:
     with pytest.raises(OverflowError):
         made.next_after(datetime(9999, 12, 31, 23, 30, tzinfo=UTC))
 

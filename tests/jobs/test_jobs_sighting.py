@@ -1,4 +1,4 @@
-"""When a lease is over: by how long it has looked the same, and for a brief worker by the clock on the wall."""
+"""When a lease is over: after it stayed unchanged for its length, or, for a brief worker, by the wall clock."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def test_a_lease_that_is_seen_for_the_first_time_is_not_over(brief: bool) -> Non
 
 
 @pytest.mark.parametrize("brief", [False, True])
-def test_a_lease_is_over_when_it_has_looked_the_same_for_as_long_as_it_was_to_last(brief: bool) -> None:
+def test_a_lease_is_over_when_it_was_seen_unchanged_for_its_whole_length(brief: bool) -> None:
     sightings = Sightings(brief=brief)
     assert not sightings.is_over(make_running(), 1000.0, NOW)
     assert not sightings.is_over(make_running(), 1029.9, NOW)
     assert sightings.is_over(make_running(), 1030.0, NOW)
 
 
-def test_a_heartbeat_begins_the_count_anew() -> None:
+def test_a_heartbeat_restarts_the_count() -> None:
     sightings = Sightings()
     sightings.is_over(make_running(), 0.0, NOW)
     assert not sightings.is_over(make_running(token="u"), 29.0, NOW)
@@ -39,7 +39,7 @@ def test_a_heartbeat_begins_the_count_anew() -> None:
     assert sightings.is_over(make_running(token="u"), 59.0, NOW)
 
 
-def test_leases_are_watched_one_by_one() -> None:
+def test_each_lease_is_watched_separately() -> None:
     sightings = Sightings()
     sightings.is_over(make_running("a"), 0.0, NOW)
     sightings.is_over(make_running("b"), 20.0, NOW)
@@ -47,20 +47,20 @@ def test_leases_are_watched_one_by_one() -> None:
     assert not sightings.is_over(make_running("b"), 30.0, NOW)
 
 
-def test_a_worker_that_stays_pays_no_attention_to_the_wall() -> None:
+def test_a_lasting_worker_ignores_the_wall_clock() -> None:
     late = NOW + timedelta(days=10)
     assert not Sightings().is_over(make_running(), 0.0, late)
 
 
-def test_a_worker_that_stays_for_a_moment_goes_by_the_wall_with_a_margin() -> None:
+def test_a_brief_worker_uses_the_wall_clock_with_a_margin() -> None:
     sightings = Sightings(brief=True)
     assert not sightings.is_over(make_running(), 0.0, NOW + MARGIN - timedelta(microseconds=1))
     assert sightings.is_over(make_running(), 0.0, NOW + MARGIN)
 
 
 @given(st.lists(st.floats(0.0, 9.9), max_size=50))
-def test_a_living_worker_never_loses_its_job_whatever_the_clock_on_the_wall_says(pauses: list[float]) -> None:
-    """It changes its lease every ten of thirty seconds; the watcher looks whenever it likes."""
+def test_a_living_worker_never_loses_its_job_to_a_wrong_wall_clock(pauses: list[float]) -> None:
+    """The worker renews its lease of thirty seconds every ten; the watcher looks at random times."""
     sightings = Sightings()
     steady = 0.0
     for pause in pauses:
@@ -69,11 +69,11 @@ def test_a_living_worker_never_loses_its_job_whatever_the_clock_on_the_wall_says
         assert not sightings.is_over(make_running(token=token), steady, NOW + timedelta(days=pause))
 
 
-def test_what_has_not_been_seen_for_long_is_forgotten() -> None:
+def test_leases_that_were_not_seen_for_long_are_forgotten() -> None:
     sightings = Sightings()
     for n in range(1000):
         sightings.is_over(make_running(str(n)), 0.0, NOW)
-    for n in range(500):  # those that are still there
+    for n in range(500):  # leases that still exist
         sightings.is_over(make_running(str(n)), 200.0, NOW)
     sightings.is_over(make_running("one more"), 301.0, NOW)
     assert sightings.is_over(make_running("1"), 302.0, NOW)
