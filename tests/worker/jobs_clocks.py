@@ -1,4 +1,4 @@
-"""Clocks that are wrong: databases in one process, each with a time of its own."""
+"""Wrong clocks: databases in one process, each with its own time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class Timed:
-    """A backend, and how wrong the clock is of those who use it."""
+    """A backend, and how far the clock of its users is ahead."""
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
@@ -33,11 +33,11 @@ class Timed:
         return await self.inner.send_awaiting(request)
 
     def close(self) -> None:
-        """The one inside is not only ours."""
+        """Leave the inner backend open, because other databases use it."""
 
 
 def _now(world: World) -> datetime:
-    """The time by the clock of the backend that a port is for, however that is wrapped."""
+    """The time by the clock of a port's backend, even if that backend is wrapped."""
     backend: Any = vars(world)["_backend"]
     while not isinstance(backend, Timed):
         backend = vars(backend).get("_backend")
@@ -53,14 +53,14 @@ class Clocks:
         self.right = right
 
     def database(self, ahead: timedelta) -> Database:
-        """Another database on the same store, whose clock is ahead by so much."""
+        """Another database on the same store, whose clock is ahead by the given time."""
         store = Timed(self.right._backend)
         store.ahead = ahead
         return Database(backend=store)
 
     @staticmethod
     def set(db: Database, ahead: timedelta) -> None:
-        """Let the clock of a database jump."""
+        """Set the clock of a database to another time."""
         store = db._backend
         assert isinstance(store, Timed)
         store.ahead = ahead

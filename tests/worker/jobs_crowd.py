@@ -1,11 +1,11 @@
 """A crowd of workers on one store, over a backend with faults, with jobs that often fail.
 
 - ``jobs_crowd.py work URL SEED``: works until it is killed.
-- ``jobs_crowd.py enqueue URL SEED FIRST LAST``: makes the orders with these numbers, each with its jobs in the same
-  transaction, and ends once all of them are there.
+- ``jobs_crowd.py enqueue URL SEED FIRST LAST``: creates the orders with these numbers, each with its jobs in the same
+  transaction, and ends once all of them exist.
 
-Each order has one job of each kind: a plain one, two transactional ones, and a chain of them. One order in `SHARED` has
-also jobs whose keys it shares with the others of its group.
+Each order has one job of each kind: a plain one, two transactional ones, and a chain of transactional ones. `SHARED`
+orders are a group; they enqueue further jobs with the same keys, of which each group needs only one.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ PATIENT: Any = {"retries": 100_000, "backoff": 0.01}
 
 
 class Order(Model):
-    """What jobs were enqueued with."""
+    """An order that was created together with its jobs."""
 
     number: Key[int]
 
 
 class Done(Model):
-    """The mark of a plain job."""
+    """The mark that a plain job leaves."""
 
     what: Key[str]
     number: SortKey[int]
 
 
 class Tally(Model):
-    """How often a transactional job has had its effect."""
+    """How often a transactional job has taken effect."""
 
     what: Key[str]
     number: SortKey[int]
@@ -63,7 +63,7 @@ at_work = _AtWork()
 
 def fail_sometimes() -> None:
     if at_work.random.random() < FAILURES:
-        raise ValueError("as it happens")
+        raise ValueError("a random failure")
 
 
 def mark(what: str, number: int) -> None:
@@ -128,7 +128,7 @@ def group_of(number: int) -> int:
     return number // SHARED
 
 
-def jobs_of(tx: Transaction, order: Order) -> None:
+def enqueue_jobs(tx: Transaction, order: Order) -> None:
     """Enqueue the jobs of an order."""
     number = order.number
     tx.enqueue(plain, number)
@@ -145,7 +145,7 @@ COUNTS = ("counting", "awaited", "once", *(f"link {left}" for left in range(CHAI
 
 
 def predict_marks(orders: int) -> tuple[set[tuple[str, int]], set[tuple[str, int]]]:
-    """What must have been marked, and what must have been counted, when all jobs of so many orders are done."""
+    """The marks and the counts that must exist when all jobs of that many orders are done."""
     numbers, groups = range(orders), range(group_of(orders - 1) + 1)
     marked = {("plain", number) for number in numbers}
     marked |= {(what, group) for what in ("once", "while waiting") for group in groups}
@@ -159,7 +159,7 @@ def predict_marks(orders: int) -> tuple[set[tuple[str, int]], set[tuple[str, int
 
 
 def open_db(url: str, seed: str) -> Database:
-    """The database of this process, with faults."""
+    """Open this process's database, over a backend with faults."""
     random = at_work.random = Random(seed)
     plain = Database(url)
     faulty = FaultyBackend(plain._backend, RATES, seed=random.randrange(2**32))
@@ -169,10 +169,10 @@ def open_db(url: str, seed: str) -> Database:
 
 def enqueue(url: str, seed: str, first: int, last: int) -> None:
     def is_made(number: int) -> bool:
-        """Make an order; whether it is there. What became of a write whose reply was lost shows in a look."""
+        """Create an order unless it exists; return False if the outcome is unknown, and the next call looks again."""
         try:
             if db.get(Order, number) is None:
-                db.run(lambda tx: jobs_of(tx, tx.create(Order, number=number)), retries=20)
+                db.run(lambda tx: enqueue_jobs(tx, tx.create(Order, number=number)), retries=20)
         except OutcomeUnknown:
             return False
         except HoldallError as error:

@@ -1,11 +1,12 @@
-"""Workers and enqueuers that end themselves before or after any of their requests, and a worker that comes after them.
+"""Workers and enqueuers that kill themselves before or after a request, and a worker that finishes the rest.
 
-``jobs_dying.py DIRECTORY SCENARIO...``: for each scenario, in a store of its own, a process for each request that it
-sends, which dies right after it. Under torture there is also one which dies right before it: it leaves what that one
-leaves which died after the request before. Then one worker does what is left. For each of the processes a line of JSON
-tells how it died, and what was in the store before and after that; other lines tell that the script goes on.
+``jobs_dying.py DIRECTORY SCENARIO...``: each scenario has its own store. For each request of the scenario, the script
+starts a process that dies right after it. Under torture it starts another that dies right before it, which leaves the
+same state as one that died after the previous request. Then one worker does the remaining work. For each process the
+script prints a line of JSON: how the process died, and the state before and after the worker's work. Other lines show
+that the script is alive.
 
-Queries are not counted: a process that dies around one leaves what it leaves after the write before it.
+Queries are not counted: a process that dies around one leaves the same state as after its previous write.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ UNCOUNTED = (DescribeTable, DescribeTtl, Query, Scan)
 
 
 class DyingBackend:
-    """A backend that ends its process before or after it has answered a number of requests."""
+    """A backend that kills its process before or after a given request."""
 
     def __init__(self, inner: Backend, step: int, when: str) -> None:
         self.inner, self._step, self._when = inner, step, when
@@ -80,7 +81,7 @@ def act(file: Path, scenario: Scenario, queue: str, step: int, when: str) -> Non
 
 
 def work(db: Database, *queues: str, waiting: int = 0) -> None:
-    """Work until the queues are empty, or have no more than was to be left."""
+    """Work until no job runs and the given number of jobs waits in each queue."""
 
     def is_done() -> bool:
         found = leftovers(db)
@@ -91,8 +92,8 @@ def work(db: Database, *queues: str, waiting: int = 0) -> None:
         until(is_done, f"the jobs of {queues} were done", pause=0.06)
 
 
-def rescue(file: Path, scenario: Scenario, queues: Sequence[str], said: Sequence[dict[str, Any]]) -> None:
-    """Do what is left, and tell what is found."""
+def rescue(file: Path, scenario: Scenario, queues: Sequence[str], deaths: Sequence[dict[str, Any]]) -> None:
+    """Do the remaining work, and print the state before and after it."""
     with open_db(file) as db:
         at_work.db = db
         before = [state(db, scenario, queue) for queue in queues]
@@ -101,7 +102,7 @@ def rescue(file: Path, scenario: Scenario, queues: Sequence[str], said: Sequence
                 declare_recurring(queue)
         work(db, *queues, waiting=scenario.waiting)
         after = [state(db, scenario, queue) for queue in queues]
-        for queue, line, *states in zip(queues, said, before, after, strict=True):
+        for queue, line, *states in zip(queues, deaths, before, after, strict=True):
             again = None
             if scenario.again is not None:
                 again = db.jobs.enqueue(scenario.again[0], queue=queue, key=queue).added
@@ -122,10 +123,10 @@ def state(db: Database, scenario: Scenario, queue: str) -> dict[str, Any]:
 
 def main(directory: str, *names: str) -> None:
     with Database("memory:") as db:
-        work(db, "nothing")  # imports here, once, what every child would have to import
+        work(db, "nothing")  # so that the children find all modules imported
     for name in names:
         scenario, file = SCENARIOS[name], Path(directory, f"{name}.db")
-        queues, said = [], []
+        queues, deaths = [], []
         for step in range(TOO_MANY):
             codes = []
             for when in WHENS:
@@ -134,10 +135,10 @@ def main(directory: str, *names: str) -> None:
                 print(json.dumps({"scenario": name, "alive": queue}), flush=True)
                 queues.append(queue)
                 codes.append(code)
-                said.append({"scenario": name, "step": step, "when": when, "code": code})
+                deaths.append({"scenario": name, "step": step, "when": when, "code": code})
             if codes == [ENDED_WELL] * len(WHENS):
                 break
-        if fork(rescue, file, scenario, queues, said) != ENDED_WELL:
+        if fork(rescue, file, scenario, queues, deaths) != ENDED_WELL:
             print(json.dumps({"scenario": name, "stuck": True}), flush=True)
 
 

@@ -1,7 +1,7 @@
-"""A store with a job that ends every process which runs it, and workers that are started again and again.
+"""A store with a job that ends every process that runs it, and workers that are restarted until all jobs have ended.
 
-``jobs_poison.py FILE``: works on the store until nothing waits or runs any more, in one process after the other, and
-says how each of them ended.
+``jobs_poison.py FILE``: works on the store in one process after the other, until no job waits or runs, and prints the
+exit code of each process.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HARMLESS = 20
 
 
 class Run(Model):
-    """The trace of one run of a job."""
+    """The trace that one run of a job leaves."""
 
     name: Key[str]
     at: SortKey[str]
@@ -73,7 +73,7 @@ def prepare(file: Path) -> None:
 
 def main(file: str) -> None:
     assert fork(prepare, Path(file)) == ENDED_WELL
-    for _ in range(2 * RETRIES + 2):  # those that it must not take are too many
+    for _ in range(2 * RETRIES + 2):  # more than it should need
         code = fork(work, Path(file))
         print(code, flush=True)
         if code == ENDED_WELL:

@@ -1,7 +1,7 @@
-"""Jobs that end in each way there is, for workers and enqueuers that die on the way.
+"""Jobs that end in every possible way, for workers and enqueuers that are killed meanwhile.
 
-Each run of a scenario has a queue of its own, and what its job does is noted under the name of that queue: a plain job
-leaves an `Effect` for each time that it ran to its end, a transactional one counts in a `Tally`.
+Each run of a scenario has its own queue, and its jobs record their work under the name of that queue: a plain job
+leaves an `Effect` each time it runs to its end, a transactional one counts in a `Tally`.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ BACKOFF = 0.01
 
 
 class Effect(Model):
-    """Left by a job, each time that it runs to its end."""
+    """A job creates one each time it runs to its end."""
 
     queue: Key[str]
     id: SortKey[str]
 
 
 class Tally(Model):
-    """How often a transactional job has had its effect."""
+    """How often a transactional job has taken effect."""
 
     name: Key[str]
     count: int = 0
 
 
 class Order(Model):
-    """What a job is about."""
+    """An item that is the argument of a job."""
 
     queue: Key[str]
 
@@ -91,20 +91,20 @@ def long() -> None:
     job = holdall.current_job()
     first = job.record.lease
     while job.record.lease == first and not job.lost:
-        time.sleep(0.002)  # until a heartbeat has gone out and come back
+        time.sleep(0.002)  # until a heartbeat has been sent and answered
     leave_effect()
 
 
 @holdall.job("dying-failing-once", backoff=BACKOFF)
 def fail_once() -> None:
     if is_first():
-        raise ValueError("the first time is for nothing")
+        raise ValueError("the first attempt fails")
     leave_effect()
 
 
 @holdall.job("dying-hopeless", retries=1, backoff=BACKOFF)
 def hopeless() -> None:
-    raise ValueError("it never works")
+    raise ValueError("every attempt fails")
 
 
 @holdall.job("dying-once", once_for=3600, backoff=BACKOFF)
@@ -137,7 +137,7 @@ async def count_awaited(tx: AsyncTransaction) -> None:
 def count_and_fail(tx: Transaction) -> None:
     count_name(tx, holdall.current_job().queue)
     if is_first():
-        raise ValueError("the first time is for nothing")
+        raise ValueError("the first attempt fails")
 
 
 @holdall.job("dying-counting-once", transactional=True, once_for=3600, backoff=BACKOFF)
@@ -154,7 +154,7 @@ def link(tx: Transaction, more: int, keyed: bool) -> None:
 
 
 def declare_recurring(queue: str) -> Any:
-    """A job of its own for a queue, which recurs, but not in our lifetime."""
+    """Declare a recurring job for a queue, with an interval of a hundred years."""
     return holdall.job(f"dying-recurring-{queue}", queue=queue, every=DECADES)(_refuse)
 
 
@@ -162,19 +162,19 @@ def _refuse() -> None:
     raise AssertionError("it was not due")
 
 
-# --- what is done with them ---
+# --- the scenarios ---
 
 Act = Callable[[Database, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What happens before a process that is to die begins, what it does, and what must be so in the end.
+    """What happens before the process that will die, what that process does, and what must hold in the end.
 
-    ``prepare`` and ``act`` are given a database and the queue; without ``act`` it works on the queue until that is
-    empty. ``effects``: a plain job did its work at least once, else never. ``tallies``: those that must be 1, by the
-    end of their names. ``ordered``: these hold if there is an order, else nothing was done. ``again``: a job that was
-    enqueued with the queue as its key, and whether it can be once more.
+    ``prepare`` and ``act`` get a database and the queue; without ``act`` the process works on the queue until it is
+    empty. ``effects``: whether a plain job ran to its end at least once (otherwise never). ``tallies``: the tallies
+    that must be 1, by the end of their names. ``ordered``: all this holds only if there is an order; otherwise nothing
+    was done. ``again``: a job that was enqueued with the queue as its key, and whether it can be enqueued again.
     """
 
     prepare: Act
@@ -218,7 +218,7 @@ def _recur(db: Database, queue: str) -> None:
 
 
 def _prepare_nothing(db: Database, queue: str) -> None:
-    """There is nothing to prepare."""
+    """Do nothing."""
 
 
 SCENARIOS = {

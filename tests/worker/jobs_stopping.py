@@ -1,8 +1,7 @@
-"""A worker that SIGTERM stops, as a program of one's own would have it.
+"""A worker that stops at SIGTERM, as in a user's program.
 
-``jobs_stopping.py FILE GRACE``: says ``begun NAME`` for each job that begins, ``process PID`` for one in a process of
-its own, ``stopping`` when it is told to stop, and last, as JSON, what it has done. Its jobs end once there is a file
-``go`` beside the store.
+``jobs_stopping.py FILE GRACE``: prints ``begun NAME`` when a job starts, ``process PID`` for a job in a child process,
+``stopping`` at SIGTERM, and finally its metrics as JSON. Its jobs end once there is a file ``go`` beside the store.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from holdall.worker import JobEvent
 __all__ = ["JOBS", "LEASE", "Ended"]
 
 LEASE = 600.0
-"""Seconds; so long that no worker takes over a job by waiting for its lease to end."""
+"""Seconds; so long that no lease ends during a test."""
 
 
 class Ended(Model):
-    """Left by a job that ran to its end."""
+    """A job creates one when it runs to its end."""
 
     name: Key[str]
     id: SortKey[str]
@@ -70,14 +69,16 @@ def wait(file: str) -> None:
         time.sleep(0.01)
 
 
-def say(event: JobEvent) -> None:
+def print_start(event: JobEvent) -> None:
     if event.kind == "started":
         print(f"begun {event.name}", flush=True)
 
 
 async def main(file: str, grace: str) -> None:
     async with Database(f"embedded:{file}").aio as db:
-        worker = db.worker(lease=LEASE, poll_interval=0.02, grace=float(grace), processes=1, hooks=[say])
+        worker = db.worker(
+            lease=LEASE, poll_interval=0.02, grace=float(grace), processes=1, hooks=[print_start]
+        )
 
         def stop() -> None:
             worker.stop()

@@ -1,4 +1,4 @@
-"""What the torture tests of jobs share: how they wait, and what they see of a store behind its models."""
+"""Helpers of the torture tests of jobs: waiting, forking, and reading what a store holds of jobs."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ __all__ = [
 ]
 
 LEASE = 0.3
-"""Seconds; short, so that jobs of workers that died are soon taken over."""
+"""Seconds; short, so that workers soon take over the jobs of dead ones."""
 
 ENDED_WELL = 0
 WHENS = ("before", "after") if os.environ.get("HOLDALL_TORTURE") else ("after",)
 
 PATIENCE = 120.0
-"""Seconds without progress after which what should have happened long ago is said to be stuck."""
+"""Seconds without progress after which a wait fails."""
 
 
 def until(
@@ -54,9 +54,9 @@ def until(
     pause: float = 0.005,
     progress: Callable[[], int] = lambda: 0,
 ) -> None:
-    """Wait for something to happen, looking again after each pause; an error if it does not, and nothing else does.
+    """Wait until a condition holds, checking after each pause; fail if it does not hold and nothing changes for long.
 
-    ``progress`` is a number that changes as long as there is some.
+    ``progress`` returns a number that changes as long as there is progress.
     """
     before, deadline = progress(), time.monotonic() + PATIENCE
     while not happened():
@@ -74,18 +74,18 @@ def until_empty(db: Database, *, pause: float = 0.05) -> None:
 
 
 def count_jobs(db: Database) -> int:
-    """How many jobs there are still."""
+    """The number of jobs that are still stored."""
     return len(leftovers(db).jobs)
 
 
 def fork(function: Callable[..., None], *arguments: object) -> int:
-    """Call a function in a process of its own, and say how that ended."""
+    """Call a function in a child process and return the child's exit code."""
     child = os.fork()
     if child == 0:
         try:
             function(*arguments)
             sys.stdout.flush()
-        except BaseException:  # noqa: BLE001 - whatever it is, this process is not to go on as its parent
+        except BaseException:  # noqa: BLE001 - the child must not continue as its parent would
             traceback.print_exc()
             os._exit(1)
         os._exit(ENDED_WELL)
@@ -98,21 +98,21 @@ def terminate(child: Child) -> None:
 
 
 class Leftovers(NamedTuple):
-    """What is stored of jobs: the jobs themselves, and the keys that are taken."""
+    """The stored jobs, and the keys that are taken."""
 
     jobs: list[JobRecord]
     held: dict[str, str]
     """The id of the job that holds a key, by job name and key."""
     remembered: dict[str, str]
-    """The id of the job that a key is remembered of, by job name and key."""
+    """The id of the job for which a key is remembered, by job name and key."""
 
     def of(self, queue: str) -> Counter[str]:
-        """How many jobs of a queue wait, run and are dead."""
+        """The number of jobs of a queue in each state."""
         return Counter(record.state for record in self.jobs if record.queue == queue)
 
 
 def leftovers(db: Database) -> Leftovers:
-    """All that is stored of jobs, found by reading everything."""
+    """Find all stored jobs and keys by reading the whole table."""
     layout = db.table.layout()
     found = Leftovers([], {}, {})
     for item in scan_table(db, layout.table):

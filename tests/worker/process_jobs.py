@@ -1,6 +1,6 @@
-"""Jobs that run in processes of their own: what the children of a worker import.
+"""Jobs that run in child processes; the children of a worker import this module.
 
-What they do shows in files, each job's in a directory that it is given.
+Each job writes its results into files in the directory that it gets as an argument.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ __all__ = [
     "measure_async",
     "refuse",
     "sleeper",
-    "tell",
+    "write_process",
 ]
 
 
 class Crate(Model):
-    """Something to hand over."""
+    """An item to pass as an argument."""
 
     name: Key[str]
     weight: int = 0
 
 
-@job("process-tell", process=True, retries=0)
-def tell(directory: str) -> None:
-    """Leave the number of the process, under the job's id."""
+@job("process-write", process=True, retries=0)
+def write_process(directory: str) -> None:
+    """Write the process's id, the job's name and the attempt into a file named by the job's id."""
     running = current_job()
     Path(directory, running.id).write_text(f"{os.getpid()} {running.name} {running.attempt}", "utf-8")
 
 
 @job("process-measure", process=True, retries=0)
 def measure(directory: str, crate: Crate, others: list[Any]) -> None:
-    """Leave what arrived."""
-    told = [crate.name, crate.weight, *(repr(other) for other in others)]
-    Path(directory, "measured").write_text(repr(told), "utf-8")
+    """Write the arguments that arrived."""
+    arrived = [crate.name, crate.weight, *(repr(other) for other in others)]
+    Path(directory, "measured").write_text(repr(arrived), "utf-8")
 
 
 @job("process-measure-async", process=True, retries=0)
@@ -59,7 +59,7 @@ async def measure_async(directory: str, crate: Crate) -> None:
 
 @job("process-crash", process=True, retries=1, backoff=60)
 def crash(how: str) -> None:
-    """Die."""
+    """End the process."""
     if how == "exit":
         os._exit(5)
     os.kill(os.getpid(), signal.SIGKILL)
@@ -67,7 +67,7 @@ def crash(how: str) -> None:
 
 @job("process-refuse", process=True, retries=0)
 def refuse(word: str) -> None:
-    """Fail, somewhere below."""
+    """Fail in another function."""
     _deeper(word)
 
 
@@ -85,7 +85,7 @@ def hang(directory: str) -> None:
 
 @job("process-sleeper", process=True, retries=0)
 def sleeper(directory: str) -> None:
-    """Go on until there is a file."""
+    """Run until there is a file ``wake``."""
     Path(directory, "asleep").write_text(str(os.getpid()), "utf-8")
     while not Path(directory, "wake").exists():
         time.sleep(0.01)
@@ -93,17 +93,17 @@ def sleeper(directory: str) -> None:
 
 @job("process-busy", process=True, retries=0)
 def busy(directory: str) -> None:
-    """Take longer than `impatient` may."""
+    """Take longer than the timeout of `impatient`."""
     Path(directory, "busy").touch()
     time.sleep(2.2)
 
 
 @job("process-impatient", process=True, retries=0, timeout=2)
 def impatient() -> None:
-    """Be quick."""
+    """End at once."""
 
 
 @job("process-database", process=True, retries=0)
 def ask_database() -> None:
-    """Ask for what it cannot have."""
+    """Ask for the worker's database, which a child process does not have."""
     current_job().database()

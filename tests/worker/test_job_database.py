@@ -1,4 +1,4 @@
-"""A job reaches the database of its worker, of the kind that fits its function."""
+"""A job can get the database of its worker: sync or async, as its function is."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_each_kind_of_job_has_its_kind_of_database(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_process_of_its_own_has_none(db: Rig) -> None:
+async def test_a_job_in_a_child_process_has_no_database(db: Rig) -> None:
     await db.enqueue(ask_database)
     assert (await db.drain(processes=1)).dead == 1
     (dead,) = await db.dead()

@@ -1,4 +1,4 @@
-"""What a worker tells: events for hooks, counts, a log without data; and what a job can ask about itself."""
+"""What a worker reports: events for hooks, metrics, a log without data; and what a job knows about itself."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from holdall.core.requests import Query, TransactWrite, UpdateItem
 from holdall.errors import GeneratorRefused, NoJobError
 from holdall.worker import JobEvent, WorkerMetrics
 
-told: list[Any] = []
+recorded: list[Any] = []
 
 
 @job("events-note")
 def note(*words: Any) -> None:
-    told.append(words)
+    recorded.append(words)
 
 
 @job("events-failing", retries=1, backoff=60)
@@ -33,26 +33,26 @@ async def fail(secret: str) -> None:
 @job("events-ask")
 def ask() -> None:
     running = current_job()
-    told.append((running.id, running.name, running.queue, running.attempt, running.lost))
+    recorded.append((running.id, running.name, running.queue, running.attempt, running.lost))
     asked = []
     thread = threading.Thread(target=lambda: asked.append(_find_refusal(current_job)))
     thread.start()
     thread.join()
-    told.extend(asked)
+    recorded.extend(asked)
 
 
 @job("events-ask-async")
 async def ask_async() -> None:
     running = current_job()
-    told.append((running.id, running.name, running.queue, running.attempt, running.lost))
-    told.append(await asyncio.create_task(_same(running)))
-    told.append(await asyncio.to_thread(lambda: current_job() is running))
+    recorded.append((running.id, running.name, running.queue, running.attempt, running.lost))
+    recorded.append(await asyncio.create_task(_same(running)))
+    recorded.append(await asyncio.to_thread(lambda: current_job() is running))
 
 
 @job("events-ask-transactional", transactional=True)
 def ask_transactional(tx: Any) -> None:
     running = current_job()
-    told.append((running.id, running.name, running.queue, running.attempt, running.lost))
+    recorded.append((running.id, running.name, running.queue, running.attempt, running.lost))
 
 
 async def _same(running: Any) -> bool:
@@ -69,14 +69,14 @@ def _find_refusal(function: Any) -> str:
 
 @pytest.fixture(autouse=True)
 def _start_afresh() -> None:
-    told.clear()
+    recorded.clear()
 
 
 # --- events ---------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_hooks_are_told_of_each_step(db: Rig) -> None:
+async def test_hooks_are_called_at_each_step(db: Rig) -> None:
     first = await db.enqueue(note, 1, queue="q")
     await db.drain(queues=["q"])
     started, succeeded = db.events
@@ -91,7 +91,7 @@ async def test_hooks_are_told_of_each_step(db: Rig) -> None:
 
 
 @in_memory
-async def test_hooks_are_told_what_a_job_failed_of(db: Rig) -> None:
+async def test_hooks_get_the_error_of_a_failed_job(db: Rig) -> None:
     await db.enqueue(fail, "why")
     await db.drain()
     db.clock.forward(120)
@@ -119,7 +119,7 @@ async def test_a_generator_function_cannot_be_a_hook(db: Rig) -> None:
 
 
 @everywhere
-async def test_a_hook_that_fails_does_no_harm(db: Rig, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_hook_does_no_harm(db: Rig, caplog: pytest.LogCaptureFixture) -> None:
     calls: list[str] = []
 
     def bad(event: JobEvent) -> None:
@@ -128,17 +128,17 @@ async def test_a_hook_that_fails_does_no_harm(db: Rig, caplog: pytest.LogCapture
     await db.enqueue(note, "done")
     metrics = await db.drain(hooks=[bad, lambda event: calls.append(event.kind)])
     assert metrics.succeeded == 1
-    assert told == [("done",)]
+    assert recorded == [("done",)]
     assert calls == ["started", "succeeded"]
     assert await db.jobs.list() == []
     assert [record.levelname for record in caplog.records if "hook" in record.message] == ["ERROR"] * 2
 
 
-# --- counts ---------------------------------------------------------------------------------------------
+# --- metrics --------------------------------------------------------------------------------------------
 
 
 @in_memory
-async def test_metrics_count_what_was_done(db: Rig) -> None:
+async def test_metrics_count_jobs_by_outcome(db: Rig) -> None:
     for _ in range(3):
         await db.enqueue(note)
     await db.enqueue(fail, "x")
@@ -157,20 +157,20 @@ async def test_metrics_count_what_was_done(db: Rig) -> None:
 
 
 @in_memory
-async def test_an_idle_worker_asks_each_shard_once_in_an_interval(db: Rig) -> None:
+async def test_an_idle_worker_queries_each_shard_once_in_an_interval(db: Rig) -> None:
     async with db.run_worker(poll_interval=60, queues=["a", "b"]) as worker:
         await db.until(lambda: worker.metrics.polls >= 32)
-        await db.enqueue(note, queue="a")  # which it hears of
+        await db.enqueue(note, queue="a")  # the worker is notified of it
         await db.until_told("succeeded")
         polls = worker.metrics.polls
     assert 33 <= polls <= 35
 
 
 @everywhere
-async def test_a_job_is_tried_by_one_lane_of_its_worker(db: Rig) -> None:
+async def test_only_one_lane_of_a_worker_tries_to_take_a_job(db: Rig) -> None:
     async with db.run_worker(poll_interval=60) as worker:
         await db.until(lambda: worker.metrics.polls >= 16)
-        await db.enqueue(note, 0)  # after it, none of the first looks is still under way
+        await db.enqueue(note, 0)  # once it has run, none of the first queries is pending
         await db.until_told("succeeded", 1)
         before = worker.metrics.collisions
         for n in range(2, 12):
@@ -199,7 +199,7 @@ async def test_a_page_that_was_read_before_a_job_was_taken_does_not_offer_it_aga
     async with db.run_worker(poll_interval=60) as worker:
         await db.until(lambda: polls >= 2 and worker.metrics.succeeded)
         db.meddler.before = db.meddler.after = lambda request: None
-        await db.enqueue(note)  # which is found after that page
+        await db.enqueue(note)  # the worker finds it after that page
         await db.until_told("succeeded", 2)
         assert worker.metrics.collisions == 0
 
@@ -230,29 +230,29 @@ async def test_the_log_has_names_and_counts_and_no_data(db: Rig, caplog: pytest.
 
 @pytest.mark.parametrize("which", [ask, ask_async, ask_transactional], ids=lambda job: job.name)
 @in_memory
-async def test_a_job_can_ask_which_it_is(db: Rig, which: Any) -> None:
+async def test_a_job_knows_its_id_name_queue_and_attempt(db: Rig, which: Any) -> None:
     handle = await db.enqueue(which, queue="q")
     await db.drain(queues=["q"])
-    assert told[0] == (handle.id, which.name, "q", 1, False)
+    assert recorded[0] == (handle.id, which.name, "q", 1, False)
 
 
 @in_memory
-async def test_the_tasks_of_a_job_know_it_and_a_thread_of_its_own_does_not(db: Rig) -> None:
+async def test_the_tasks_of_a_job_have_a_current_job_and_its_threads_do_not(db: Rig) -> None:
     await db.enqueue(ask_async)
     await db.drain()
-    assert told[1:] == [True, True]
-    told.clear()
+    assert recorded[1:] == [True, True]
+    recorded.clear()
     await db.enqueue(ask)
     await db.drain()
-    assert told[1:] == ["no-job"]
+    assert recorded[1:] == ["no-job"]
 
 
-def test_outside_of_a_job_there_is_none() -> None:
+def test_outside_a_job_there_is_no_current_job() -> None:
     with pytest.raises(NoJobError):
         holdall.current_job()
 
 
 @in_memory
-async def test_a_job_that_is_called_as_a_function_is_none(db: Rig) -> None:
+async def test_a_job_that_is_called_as_a_function_is_not_a_current_job(db: Rig) -> None:
     with pytest.raises(NoJobError):
         ask()

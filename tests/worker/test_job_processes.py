@@ -1,4 +1,4 @@
-"""Jobs in processes of their own: what they are given, how they fail, and that only they die of it."""
+"""Jobs in child processes: their arguments, their failures, and that a crash ends only their process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ import ast
 import os
 from pathlib import Path
 
-from process_jobs import Crate, busy, crash, hang, impatient, measure, measure_async, refuse, sleeper, tell
+from process_jobs import (
+    Crate,
+    busy,
+    crash,
+    hang,
+    impatient,
+    measure,
+    measure_async,
+    refuse,
+    sleeper,
+    write_process,
+)
 from rig.jobs import Rig, in_memory, in_one_colour
 
 from holdall.errors import JobProcessError, JobTimeoutError
@@ -21,29 +32,29 @@ def is_alive(number: int) -> bool:
 
 
 @in_memory
-async def test_a_job_runs_in_another_process_which_stays_for_the_next(db: Rig, tmp_path: Path) -> None:
-    handles = [await db.enqueue(tell, str(tmp_path)) for _ in range(3)]
+async def test_jobs_run_in_another_process_which_is_reused(db: Rig, tmp_path: Path) -> None:
+    handles = [await db.enqueue(write_process, str(tmp_path)) for _ in range(3)]
     metrics = await db.drain(processes=1)
     assert metrics.succeeded == 3
-    told = [(tmp_path / handle.id).read_text("utf-8").split() for handle in handles]
-    assert {tuple(words[1:]) for words in told} == {("process-tell", "1")}
-    (number,) = {int(words[0]) for words in told}
+    results = [(tmp_path / handle.id).read_text("utf-8").split() for handle in handles]
+    assert {tuple(words[1:]) for words in results} == {("process-write", "1")}
+    (number,) = {int(words[0]) for words in results}
     assert number != os.getpid()
-    assert not is_alive(number)  # it ends with the worker
+    assert not is_alive(number)  # the process ends with the worker
 
 
 @in_one_colour
-async def test_items_and_keys_are_handed_over(db: Rig, tmp_path: Path) -> None:
+async def test_items_and_keys_are_passed_to_the_process(db: Rig, tmp_path: Path) -> None:
     crate = await db.create(Crate(name="a", weight=3))
     await db.enqueue(measure, str(tmp_path), crate, [crate.key, {"deep": crate.key}])
     await db.drain()
     assert db.kinds() == ["started", "succeeded"]
-    told = ast.literal_eval((tmp_path / "measured").read_text("utf-8"))
-    assert told == ["a", 3, repr(crate.key), repr({"deep": crate.key})]
+    results = ast.literal_eval((tmp_path / "measured").read_text("utf-8"))
+    assert results == ["a", 3, repr(crate.key), repr({"deep": crate.key})]
 
 
 @in_one_colour
-async def test_an_async_job_can_have_a_process_too(db: Rig, tmp_path: Path) -> None:
+async def test_an_async_job_can_run_in_a_process_too(db: Rig, tmp_path: Path) -> None:
     crate = await db.create(Crate(name="a", weight=3))
     await db.enqueue(measure_async, str(tmp_path), crate)
     assert (await db.drain()).succeeded == 1
@@ -51,7 +62,9 @@ async def test_an_async_job_can_have_a_process_too(db: Rig, tmp_path: Path) -> N
 
 
 @in_one_colour
-async def test_an_item_that_is_gone_drops_the_job_before_it_has_a_process(db: Rig, tmp_path: Path) -> None:
+async def test_a_job_whose_item_was_deleted_is_dropped_before_it_gets_a_process(
+    db: Rig, tmp_path: Path
+) -> None:
     crate = await db.create(Crate(name="a"))
     await db.enqueue(measure_async, str(tmp_path), crate)
     await db.commit(lambda tx: tx.delete(crate.key))
@@ -59,10 +72,10 @@ async def test_an_item_that_is_gone_drops_the_job_before_it_has_a_process(db: Ri
 
 
 @in_one_colour
-async def test_a_process_that_dies_takes_one_attempt_with_it(db: Rig, tmp_path: Path) -> None:
+async def test_a_process_that_dies_costs_one_attempt(db: Rig, tmp_path: Path) -> None:
     await db.enqueue(crash, "exit")
     await db.enqueue(crash, "kill")
-    await db.enqueue(tell, str(tmp_path))
+    await db.enqueue(write_process, str(tmp_path))
     metrics = await db.drain(processes=1)
     assert (metrics.failed, metrics.succeeded) == (2, 1)
     errors = {str(event.error) for event in db.events if isinstance(event.error, JobProcessError)}
@@ -87,9 +100,9 @@ async def test_the_traceback_of_a_failure_is_kept(db: Rig, tmp_path: Path) -> No
 
 @in_one_colour
 async def test_a_job_that_takes_too_long_is_killed(db: Rig, tmp_path: Path) -> None:
-    await db.enqueue(tell, str(tmp_path))
+    await db.enqueue(write_process, str(tmp_path))
     async with db.run_worker(processes=1):
-        await db.until_told("succeeded")  # from here on there is a process
+        await db.until_told("succeeded")  # now the process exists
         await db.enqueue(hang, str(tmp_path))
         await db.until_told("dead")
     assert isinstance(db.events[-1].error, JobTimeoutError)
@@ -97,7 +110,7 @@ async def test_a_job_that_takes_too_long_is_killed(db: Rig, tmp_path: Path) -> N
 
 
 @in_one_colour
-async def test_to_wait_for_a_process_is_not_a_jobs_own_time(db: Rig, tmp_path: Path) -> None:
+async def test_waiting_for_a_process_does_not_count_as_the_jobs_time(db: Rig, tmp_path: Path) -> None:
     await db.enqueue(busy, str(tmp_path))
     async with db.run_worker(processes=1):
         await db.until((tmp_path / "busy").exists)
@@ -107,7 +120,7 @@ async def test_to_wait_for_a_process_is_not_a_jobs_own_time(db: Rig, tmp_path: P
 
 
 @in_one_colour
-async def test_a_job_that_is_given_back_is_killed(db: Rig, tmp_path: Path) -> None:
+async def test_the_process_of_a_released_job_is_killed(db: Rig, tmp_path: Path) -> None:
     await db.enqueue(sleeper, str(tmp_path))
     asleep = tmp_path / "asleep"
     async with db.run_worker(grace=0.0):
@@ -119,19 +132,19 @@ async def test_a_job_that_is_given_back_is_killed(db: Rig, tmp_path: Path) -> No
 
 @in_one_colour
 async def test_an_idle_process_that_died_is_replaced(db: Rig, tmp_path: Path) -> None:
-    first = await db.enqueue(tell, str(tmp_path))
+    first = await db.enqueue(write_process, str(tmp_path))
     async with db.run_worker(processes=1):
         await db.until_told("succeeded")
         number = int((tmp_path / first.id).read_text("utf-8").split()[0])
         os.kill(number, 9)
         await db.until(lambda: _state(number) in ("Z", ""))
-        await db.enqueue(tell, str(tmp_path))
+        await db.enqueue(write_process, str(tmp_path))
         await db.until(lambda: len(db.kinds()) >= 4)
     assert db.kinds() == ["started", "succeeded"] * 2
 
 
 def _state(number: int) -> str:
-    """What a process is doing, as Linux tells it; nothing when it is gone."""
+    """The state of a process as Linux reports it, or an empty text if it is gone."""
     try:
         return Path("/proc", str(number), "stat").read_text("utf-8").rpartition(")")[2].split()[0]
     except FileNotFoundError:

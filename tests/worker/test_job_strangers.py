@@ -1,4 +1,4 @@
-"""Jobs that a worker does not know: it leaves them to others, and does not read them again at every look."""
+"""Jobs that a worker does not know: it leaves them to other workers and does not read them again at every poll."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ def run_known() -> None:
 
 
 @pytest.fixture(autouse=True)
-def forgotten() -> None:
+def _start_afresh() -> None:
     ran.clear()
 
 
 @everywhere
-async def test_strangers_are_read_once_and_not_at_every_look(db: Rig) -> None:
+async def test_unknown_jobs_are_read_once_and_not_at_every_poll(db: Rig) -> None:
     db.clock.shard = "a"
     for _ in range(20):
         await db.enqueue("strangers-unknown")
     db.clock.forward(60)
 
-    def looks() -> list[Query]:
+    def list_polls() -> list[Query]:
         queries = [request for request in db.meddler.requests if isinstance(request, Query)]
         return [query for query in queries if query.key.equals["S"].endswith("#a")]
 
     async with db.run_worker(jobs=[run_known]):
-        await db.until(lambda: len(looks()) >= 4)
-        assert [query.start_after is None for query in looks()[:4]] == [True, False, False, False]
+        await db.until(lambda: len(list_polls()) >= 4)
+        assert [query.start_after is None for query in list_polls()[:4]] == [True, False, False, False]
         await db.enqueue(run_known)
         await db.until(ran.is_set)
     assert len(await db.list_waiting()) == 20
 
 
 @in_memory
-async def test_what_a_clock_that_is_behind_puts_in_among_them_is_found(
+async def test_a_job_that_a_slow_clock_inserts_among_unknown_ones_is_found(
     db: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdall.worker.feed._PASSED", 0.2)
@@ -60,7 +60,7 @@ async def test_what_a_clock_that_is_behind_puts_in_among_them_is_found(
 
 
 @in_memory
-async def test_fresh_strangers_are_not_passed_over(db: Rig) -> None:
+async def test_new_unknown_jobs_are_not_skipped(db: Rig) -> None:
     db.clock.shard = "a"
     await db.enqueue("strangers-unknown")
     async with db.run_worker(jobs=[run_known]) as worker:

@@ -1,7 +1,7 @@
-"""Many workers on one store, under faults, killed at random and started anew: every job's work is done.
+"""Many workers on one store, with faults, killed at random and replaced: the work of every job is done.
 
-Transactional work exactly once, also what was enqueued many times with one key; all else at least once; and nothing is
-left in the queues, nor a key without a holder.
+Transactional work is done exactly once, even if it was enqueued many times with one key; other work at least once. No
+job is left in the queues, and no key without a holder.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ENQUEUERS = 2
 
 
 class Crowd:
-    """Workers that are killed now and then, and replaced."""
+    """Workers, of which a test kills and replaces some."""
 
     def __init__(self, url: str, random: Random) -> None:
         self._url, self._random = url, random
@@ -40,7 +40,7 @@ class Crowd:
         return Child(SCRIPT, "work", self._url, self._random.randrange(2**32))
 
     def kill_one(self) -> None:
-        """End a worker in the middle of whatever it does; one that had ended by itself is an error."""
+        """Kill a random worker, which must still be running, and replace it."""
         at = self._random.randrange(WORKERS)
         with self.workers[at] as worker:
             assert worker.line() == "ready"
@@ -60,7 +60,7 @@ class Crowd:
 
 
 def torture(db: Database, url: str, orders: int, kills: int) -> None:
-    """Make orders, and have their jobs done by a crowd; workers are killed as the work goes on."""
+    """Create orders and let a crowd do their jobs, killing workers meanwhile."""
     random = Random(f"{SEED} {url.partition(':')[0]}")
     db.table.create()
     marked, counted = predict_marks(orders)
@@ -74,7 +74,7 @@ def torture(db: Database, url: str, orders: int, kills: int) -> None:
         crowd = stack.enter_context(Crowd(url, random))
 
         def count_done() -> int:
-            return len(effects(db))
+            return len(count_effects(db))
 
         for kill in range(kills):
             wanted = total * (kill + 1) // (kills + 2)
@@ -91,8 +91,8 @@ def torture(db: Database, url: str, orders: int, kills: int) -> None:
         crowd.assert_alive()
 
 
-def effects(db: Database) -> dict[tuple[str, str, int], int]:
-    """All that was done so far, and how often."""
+def count_effects(db: Database) -> dict[tuple[str, str, int], int]:
+    """How often each piece of work was done so far."""
     found = {("done", what, mark.number): 1 for what in MARKS for mark in db.query(Done, what=what)}
     for what in COUNTS:
         found |= {("counted", what, tally.number): tally.count for tally in db.query(Tally, what=what)}
@@ -102,7 +102,7 @@ def effects(db: Database) -> dict[tuple[str, str, int], int]:
 def assert_all_done(db: Database, orders: int) -> None:
     marked, counted = predict_marks(orders)
     wanted = {("done", *each): 1 for each in marked} | {("counted", *each): 1 for each in counted}
-    assert effects(db) == wanted, SEEDED
+    assert count_effects(db) == wanted, SEEDED
     left = leftovers(db)
     assert left.jobs == []
     assert left.held == {}, f"keys that cannot be freed {SEEDED}"
@@ -122,7 +122,7 @@ def test_a_crowd_of_killed_workers_on_one_file_does_all_work_and_transactional_w
     audit(file, SEEDED)
 
 
-def test_a_crowd_of_killed_workers_on_the_wire_does_all_work_and_transactional_work_once(
+def test_a_crowd_of_killed_workers_on_a_server_does_all_work_and_transactional_work_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name, value in ENVIRONMENT.items():
@@ -136,7 +136,7 @@ def test_a_crowd_of_killed_workers_on_the_wire_does_all_work_and_transactional_w
         db.table.delete()
 
 
-# --- where nothing goes wrong ---
+# --- without faults ---
 
 runs: Counter[int] = Counter()
 lock = threading.Lock()
@@ -148,7 +148,7 @@ def quiet(number: int) -> None:
         runs[number] += 1
 
 
-def test_a_crowd_of_which_nobody_dies_runs_each_job_once() -> None:
+def test_a_crowd_without_faults_runs_each_job_once() -> None:
     runs.clear()
     jobs = 100 * ROUNDS
     with Database("memory:") as db, ExitStack() as stack:

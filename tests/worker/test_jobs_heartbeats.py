@@ -1,4 +1,4 @@
-"""Heartbeats whose replies are lost: the job is still its worker's, is run once, and is ended."""
+"""Heartbeats that are lost, or whose replies are: the worker keeps the job, runs it once and ends it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.torture
 R = TypeVar("R")
 
 LEASE = 3.0
-UNHEARD = 2
+UNANSWERED = 2
 
 
 class LossyBackend:
@@ -38,7 +38,7 @@ class LossyBackend:
         return self.inner.send_blocking(request)
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        if not self._is_unheard(request):
+        if not self._is_unanswered(request):
             return await self.inner.send_awaiting(request)
         if self.arrives:
             await self.inner.send_awaiting(request)
@@ -47,28 +47,28 @@ class LossyBackend:
     def close(self) -> None:
         self.inner.close()
 
-    def _is_unheard(self, request: Request[Any]) -> bool:
-        said = repr(request)
-        if not isinstance(request, UpdateItem) or "job_lease" not in said or "job_attempts" in said:
+    def _is_unanswered(self, request: Request[Any]) -> bool:
+        text = repr(request)
+        if not isinstance(request, UpdateItem) or "job_lease" not in text or "job_attempts" in text:
             return False
         job = repr(request.key)
         self.beats[job] += 1
-        return self.beats[job] <= UNHEARD
+        return self.beats[job] <= UNANSWERED
 
 
 class _Line:
     store: LossyBackend
 
     def is_bad(self) -> bool:
-        """Whether some job has not had a heartbeat with an unknown outcome yet."""
-        return len(self.store.beats) < len(JOBS) or min(self.store.beats.values()) < UNHEARD
+        """Whether some job still lacks a heartbeat with an unknown outcome."""
+        return len(self.store.beats) < len(JOBS) or min(self.store.beats.values()) < UNANSWERED
 
 
 line = _Line()
 
 
 class Tally(Model):
-    """How often a job has had its effect."""
+    """How often a job has taken effect."""
 
     name: Key[str]
     count: int = 0
@@ -123,7 +123,7 @@ JOBS: Any = (block, await_line, block_and_fail, transactional, transactional_awa
 
 
 @pytest.mark.parametrize("arrives", [True, False], ids=["the reply is lost", "the request is lost"])
-def test_a_heartbeat_that_nobody_heard_of_takes_no_job_from_its_worker(arrives: bool) -> None:
+def test_lost_heartbeats_take_no_job_from_its_worker(arrives: bool) -> None:
     line.store = LossyBackend(EmbeddedBackend(None), arrives)
     runs.clear()
     with Database(backend=line.store) as db:

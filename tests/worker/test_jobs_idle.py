@@ -1,4 +1,4 @@
-"""What a worker costs that has nothing to do: at most one request per shard and poll interval, for each queue."""
+"""The cost of an idle worker: at most one request per shard and poll interval, for each queue."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ INTERVAL = 0.2
 ROUNDS_SEEN = 4
 
 
-class WatchedBackend:
-    """A backend that notes when each request is sent to it, while it is told to."""
+class RecordingBackend:
+    """A backend that records each request with its time, while ``sent`` is a list."""
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
@@ -40,7 +40,7 @@ class WatchedBackend:
         return self.inner.send_blocking(request)
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        """All that a worker sends; those who look on use the other colour."""
+        """Record the requests of the worker; the test itself uses the blocking colour."""
         with self._lock:
             if self.sent is not None:
                 self.sent.append((time.monotonic(), request))
@@ -51,49 +51,49 @@ class WatchedBackend:
 
 
 @pytest.fixture
-def store() -> Iterator[WatchedBackend]:
-    store = WatchedBackend(EmbeddedBackend(None))
+def store() -> Iterator[RecordingBackend]:
+    store = RecordingBackend(EmbeddedBackend(None))
     yield store
     store.close()
 
 
 @holdall.job("idle-job")
 def idle_job() -> None:
-    """Has nothing to do."""
+    """Do nothing."""
 
 
-def watch(store: WatchedBackend, db: Database) -> list[tuple[float, Request[Any]]]:
-    """What a worker sends from its first request on, until each shard was asked several times."""
+def watch(store: RecordingBackend, db: Database) -> list[tuple[float, Request[Any]]]:
+    """Run a worker until it has queried each shard several times; return its requests."""
     store.sent = []
     with db.worker(queues=QUEUES, jobs=[idle_job], poll_interval=INTERVAL) as worker:
         wanted = ROUNDS_SEEN * len(SHARDS) * len(QUEUES)
-        until(lambda: worker.metrics.polls >= wanted, "all shards were asked several times", pause=0.05)
+        until(lambda: worker.metrics.polls >= wanted, "all shards were queried several times", pause=0.05)
     sent, store.sent = store.sent, None
     assert worker.metrics.started == 0
     return sent
 
 
 def assert_at_most_one_per_shard_and_interval(sent: list[tuple[float, Request[Any]]]) -> None:
-    asked: dict[str, list[float]] = defaultdict(list)
+    queried: dict[str, list[float]] = defaultdict(list)
     for at, request in sent:
         if isinstance(request, DescribeTable | DescribeTtl):
-            continue  # once, to find out about the table
-        assert isinstance(request, Query), "nothing is written, and nothing else read"
-        asked[str(request.key.equals["S"])].append(at)
-    assert len(asked) == len(SHARDS) * len(QUEUES)
-    for shard, times in asked.items():
+            continue  # sent once, to learn about the table
+        assert isinstance(request, Query), "an idle worker sends only queries"
+        queried[str(request.key.equals["S"])].append(at)
+    assert len(queried) == len(SHARDS) * len(QUEUES)
+    for shard, times in queried.items():
         intervals = (times[-1] - times[0]) / INTERVAL
-        assert len(times) - 1 <= intervals, f"{shard} was asked {len(times)} times in {intervals} intervals"
-        assert len(times) > 1, f"{shard} was asked once"
+        assert len(times) - 1 <= intervals, f"{shard} was queried {len(times)} times in {intervals} intervals"
+        assert len(times) > 1, f"{shard} was queried once"
 
 
-def test_an_idle_worker_sends_at_most_one_request_per_shard_and_interval(store: WatchedBackend) -> None:
+def test_an_idle_worker_sends_at_most_one_request_per_shard_and_interval(store: RecordingBackend) -> None:
     with Database(backend=store) as db:
         db.table.create()
         assert_at_most_one_per_shard_and_interval(watch(store, db))
 
 
-def test_jobs_that_cannot_be_taken_make_an_idle_worker_no_dearer(store: WatchedBackend) -> None:
+def test_jobs_that_cannot_be_taken_cost_an_idle_worker_nothing(store: RecordingBackend) -> None:
     with Database(backend=store) as db:
         db.table.create()
         for queue in QUEUES:

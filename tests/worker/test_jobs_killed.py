@@ -1,6 +1,6 @@
-"""Workers and enqueuers that are killed around each request: no job is lost, none is stuck, nor is a key.
+"""Workers and enqueuers that are killed around each request: no job is lost, and no job or key is stuck.
 
-Plain jobs do their work at least once, transactional ones exactly once, a dead letter is there once.
+Plain jobs do their work at least once, transactional ones exactly once, and a job that dies leaves one dead letter.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ KILLED, ENDED_WELL = -9, 0
 AT_A_TIME = 3
 IN_ONE_SCRIPT = 2
 
-Told = dict[str, list[dict[str, Any]]]
+Deaths = dict[str, list[dict[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def deaths(tmp_path_factory: pytest.TempPathFactory) -> Told:
-    """For each scenario, what became of each process that died in it."""
+def deaths(tmp_path_factory: pytest.TempPathFactory) -> Deaths:
+    """For each scenario, how each process died and what it left."""
     directory = tmp_path_factory.mktemp("dying")
     names = [*SCENARIOS]
     groups = [names[first : first + IN_ONE_SCRIPT] for first in range(0, len(names), IN_ONE_SCRIPT)]
-    found: Told = defaultdict(list)
+    found: Deaths = defaultdict(list)
     with ThreadPoolExecutor(AT_A_TIME) as pool:
         for lines in pool.map(lambda group: run_script(SCRIPT, directory, *group), groups):
             for line in map(json.loads, lines):
@@ -40,23 +40,23 @@ def deaths(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_a_process_that_dies_at_any_request_loses_no_job_and_leaves_nothing_stuck(
-    name: str, deaths: Told
+def test_a_process_killed_at_any_request_loses_no_job_and_leaves_nothing_stuck(
+    name: str, deaths: Deaths
 ) -> None:
     scenario = SCENARIOS[name]
     assert_died_everywhere(deaths[name])
     for line in deaths[name]:
-        said = f"{name}: killed {line['when']} request {line['step']}: {line} {SEEDED}"
-        assert_job_is_there_iff_its_transaction_is(scenario, line["before"], said)
-        assert_done(scenario, line["after"], said)
+        context = f"{name}: killed {line['when']} request {line['step']}: {line} {SEEDED}"
+        assert_job_is_there_iff_its_transaction_is(scenario, line["before"], context)
+        assert_done(scenario, line["after"], context)
         if scenario.again is not None:
-            assert line["again"] is not None, said
+            assert line["again"] is not None, context
             free = scenario.again[1] if not scenario.ordered or line["after"]["ordered"] else True
-            assert line["again"] is free, said
+            assert line["again"] is free, context
 
 
 def assert_died_everywhere(lines: list[dict[str, Any]]) -> None:
-    """Processes died at one request after the other, until there was one at which there was none to die at."""
+    """Check that processes died at every request in turn, until one ended because it sent no further request."""
     assert not any("stuck" in line for line in lines), lines
     assert {line["code"] for line in lines} == {KILLED, ENDED_WELL}
     steps = [(line["step"], line["when"]) for line in lines]
@@ -65,19 +65,21 @@ def assert_died_everywhere(lines: list[dict[str, Any]]) -> None:
     assert killed >= 2 * len(WHENS), "a process sends more than one request"
 
 
-def assert_job_is_there_iff_its_transaction_is(scenario: Scenario, before: dict[str, Any], said: str) -> None:
-    """Right after a death."""
+def assert_job_is_there_iff_its_transaction_is(
+    scenario: Scenario, before: dict[str, Any], context: str
+) -> None:
+    """Check the state right after a process died."""
     if scenario.ordered:
-        assert before["jobs"] == ({"waiting": 1} if before["ordered"] else {}), said
+        assert before["jobs"] == ({"waiting": 1} if before["ordered"] else {}), context
         keyed = scenario.again is not None or scenario.tallies
-        assert len(before["held"]) == (1 if keyed and before["ordered"] else 0), said
+        assert len(before["held"]) == (1 if keyed and before["ordered"] else 0), context
 
 
-def assert_done(scenario: Scenario, after: dict[str, Any], said: str) -> None:
-    """When all that was left has been done."""
+def assert_done(scenario: Scenario, after: dict[str, Any], context: str) -> None:
+    """Check the state after the rescuing worker has done the remaining work."""
     done = after["ordered"] or not scenario.ordered
-    assert bool(after["effects"]) is (scenario.effects and done), said
-    assert after["tallies"] == [1 if done else 0] * len(scenario.tallies), said
+    assert bool(after["effects"]) is (scenario.effects and done), context
+    assert after["tallies"] == [1 if done else 0] * len(scenario.tallies), context
     left = {"waiting": scenario.waiting, "dead": scenario.dead}
-    assert after["jobs"] == {state: count for state, count in left.items() if count}, said
-    assert after["held"] == [], said
+    assert after["jobs"] == {state: count for state, count in left.items() if count}, context
+    assert after["held"] == [], context

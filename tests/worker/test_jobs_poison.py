@@ -1,4 +1,4 @@
-"""Jobs that do all they can to bring their workers down: each is given up, and the others go on."""
+"""Jobs that could bring their workers down: each of them dies, and the other jobs run."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ def db() -> Iterator[Database]:
         yield opened
 
 
-# --- whatever is raised ---
+# --- exceptions ---
 
 
 class UnspeakableError(Exception):
-    """One that cannot even be told."""
+    """An error that cannot be converted to text."""
 
     def __str__(self) -> str:
         raise ValueError("it has no text")
@@ -49,7 +49,7 @@ POISONS: dict[str, Callable[[], BaseException]] = {
     "GeneratorExit": GeneratorExit,
     "StopIteration": StopIteration,
     "StopAsyncIteration": StopAsyncIteration,
-    "BaseException": lambda: BaseException("of no kind"),
+    "BaseException": lambda: BaseException("a plain one"),
     "MemoryError": MemoryError,
     "TimeoutError": TimeoutError,
     "UnspeakableError": UnspeakableError,
@@ -61,10 +61,10 @@ POISONS: dict[str, Callable[[], BaseException]] = {
     "ValueError": lambda: ValueError("a lone surrogate \ud800, and a null \0"),
     "\U0001f480": lambda: ValueError("\U0001f480" * 300_000),
 }
-"""By what must be found in what is kept of the error."""
+"""Each key must be part of the stored error."""
 
 DOUBTFUL = {"LeaseLostError", "OutcomeUnknown"}
-"""What a transactional job may be ended by with its commit: whether it is done shows when its lease is over."""
+"""Errors that a transactional job's own commit may raise: the worker leaves the job until its lease is over."""
 
 
 @holdall.job("poison-called", **QUICK)
@@ -97,7 +97,7 @@ async def transactional_awaited(tx: AsyncTransaction, kind: str) -> None:
 
 @holdall.job("poison-antidote")
 def antidote() -> None:
-    """Does nothing, and does no harm."""
+    """Do nothing."""
 
 
 @pytest.mark.parametrize(
@@ -105,12 +105,14 @@ def antidote() -> None:
     [call_poison, await_poison, await_poison_later, transactional, transactional_awaited],
     ids=lambda job: job.name,
 )
-def test_whatever_a_job_raises_is_its_own_failure_and_ends_no_worker(db: Database, job: AnyJob) -> None:
+def test_everything_that_a_job_raises_is_its_own_failure_and_ends_no_worker(
+    db: Database, job: AnyJob
+) -> None:
     ids = {db.jobs.enqueue(job, kind).id: kind for kind in POISONS}
     with db.worker(jobs=[job, antidote], lease=LEASE, poll_interval=0.02) as worker:
-        until(lambda: len(leftovers(db).jobs) == worker.metrics.dead == len(POISONS), "all were given up")
+        until(lambda: len(leftovers(db).jobs) == worker.metrics.dead == len(POISONS), "all of them died")
         db.jobs.enqueue(antidote)
-        until(lambda: worker.metrics.succeeded == 1, "the worker went on")
+        until(lambda: worker.metrics.succeeded == 1, "the worker ran another job")
     doubtful = DOUBTFUL if job.options.transactional else set()
     for record in leftovers(db).jobs:
         kind = ids.pop(record.id)
@@ -118,14 +120,14 @@ def test_whatever_a_job_raises_is_its_own_failure_and_ends_no_worker(db: Databas
         assert record.attempts == (2 if kind not in doubtful else 3), kind
         assert (kind if kind not in doubtful else "lost its lease") in (record.error or "")
     assert not ids
-    assert db.query(Run, name="ValueError").all() == [], "what a failed transaction wrote is not there"
+    assert db.query(Run, name="ValueError").all() == [], "a failed transaction writes nothing"
 
 
 # --- coroutines that are never awaited ---
 
 
-def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A decorator as there are many: what it gives is no async function, whatever it was given."""
+def hide_coroutine(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator that returns a plain function even for an async one, as many decorators do."""
 
     def call(*args: Any) -> Any:
         return function(*args)
@@ -134,19 +136,19 @@ def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @holdall.job("poison-hidden", retries=0)
-@plainly
+@hide_coroutine
 async def run_hidden() -> None:
-    raise AssertionError("it may well be run, but has to be seen to the end")
+    raise AssertionError("a worker that runs it must also await it")
 
 
 @holdall.job("poison-hidden-transaction", retries=0, transactional=True)
-@plainly
+@hide_coroutine
 async def run_hidden_transaction(tx: AsyncTransaction) -> None:
-    raise AssertionError("it may well be run, but has to be seen to the end")
+    raise AssertionError("a worker that runs it must also await it")
 
 
 @holdall.job("poison-generator", retries=0)
-@plainly
+@hide_coroutine
 def generator() -> Iterator[None]:
     yield
 
@@ -162,15 +164,15 @@ def test_a_function_that_was_never_run_does_not_count_as_done(db: Database, job:
 # --- jobs that do not end ---
 
 
-class Held:
-    """What jobs wait for that do not end by themselves."""
+class Hold:
+    """The runs of jobs that do not end by themselves, and the event that ends them."""
 
     def __init__(self) -> None:
         self.runs: list[int] = []
         self.over = threading.Event()
 
 
-held = Held()
+held = Hold()
 
 
 @pytest.fixture(autouse=True)
@@ -180,14 +182,14 @@ def _start_afresh() -> Iterator[None]:
     held.over.set()
 
 
-@holdall.job("poison-deaf", timeout=0.5, **QUICK)
-def deaf() -> None:
+@holdall.job("poison-ignoring-timeout", timeout=0.5, **QUICK)
+def ignore_timeout() -> None:
     held.runs.append(holdall.current_job().attempt)
     held.over.wait()
 
 
-@holdall.job("poison-stubborn", timeout=0.5, **QUICK)
-async def stubborn() -> None:
+@holdall.job("poison-continuing", timeout=0.5, **QUICK)
+async def continue_after_cancellation() -> None:
     held.runs.append(holdall.current_job().attempt)
     while not held.over.is_set():
         try:
@@ -196,25 +198,27 @@ async def stubborn() -> None:
             continue
 
 
-@holdall.job("poison-unmoved", timeout=0.5, **QUICK)
-async def ignore_cancellation() -> None:
+@holdall.job("poison-returning", timeout=0.5, **QUICK)
+async def return_on_cancellation() -> None:
     held.runs.append(holdall.current_job().attempt)
     try:
         await asyncio.sleep(3600)
     except asyncio.CancelledError:
-        return  # as if all were well
+        return  # as if the job had succeeded
 
 
-@pytest.mark.parametrize("job", [deaf, stubborn, ignore_cancellation], ids=lambda job: job.name)
-def test_a_job_that_does_not_end_in_its_time_is_given_up_and_takes_no_others_place(
+@pytest.mark.parametrize(
+    "job", [ignore_timeout, continue_after_cancellation, return_on_cancellation], ids=lambda job: job.name
+)
+def test_a_job_that_exceeds_its_timeout_dies_and_does_not_block_other_jobs(
     db: Database, job: AnyJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "_COURTESY", 0.2)
     db.jobs.enqueue(job)
     with db.worker(jobs=[job, antidote], concurrency=1, poll_interval=0.02) as worker:
-        until(lambda: worker.metrics.dead == 1, "it was given up")
+        until(lambda: worker.metrics.dead == 1, "it died")
         db.jobs.enqueue(antidote)
-        until(lambda: worker.metrics.succeeded == 1, "the worker went on")
+        until(lambda: worker.metrics.succeeded == 1, "the worker ran another job")
         held.over.set()
     (dead,) = leftovers(db).jobs
     assert (dead.state, dead.attempts) == ("dead", 2)
@@ -226,33 +230,33 @@ def test_a_job_that_does_not_end_in_its_time_is_given_up_and_takes_no_others_pla
 async def block_loop() -> None:
     held.runs.append(holdall.current_job().attempt)
     if holdall.current_job().attempt == 1:
-        held.over.wait()  # in the event loop itself: no heartbeat goes out
+        held.over.wait()  # blocks the event loop, so that no heartbeat is sent
     else:
         held.over.set()
 
 
-def test_a_job_that_blocks_its_worker_is_run_by_another_and_ended_once(db: Database) -> None:
-    told: list[tuple[str, str]] = []
+def test_another_worker_runs_a_job_that_blocks_its_worker_and_it_ends_once(db: Database) -> None:
+    events: list[tuple[str, str]] = []
     lock = threading.Lock()
 
     def hook(which: str) -> Callable[[JobEvent], None]:
-        def hear(event: JobEvent) -> None:
+        def record(event: JobEvent) -> None:
             with lock:
-                told.append((which, event.kind))
+                events.append((which, event.kind))
 
-        return hear
+        return record
 
     options: Any = {"jobs": [block_loop, antidote], "lease": LEASE, "poll_interval": 0.02}
     enqueued = db.jobs.enqueue(block_loop)
     with db.worker(**options, hooks=[hook("blocked")]) as blocked:
         until(lambda: held.runs, "it ran")
         with db.worker(**options, hooks=[hook("other")]):
-            until(lambda: len(told) == 4, "both were done with it")
+            until(lambda: len(events) == 4, "both workers had reported its end")
         assert leftovers(db).jobs == []
         db.jobs.enqueue(antidote)
-        until(lambda: blocked.metrics.succeeded == 1, "the worker that was blocked went on")
+        until(lambda: blocked.metrics.succeeded == 1, "the blocked worker ran another job")
     assert held.runs == [1, 2], enqueued
-    assert Counter(told[:4]) == Counter(
+    assert Counter(events[:4]) == Counter(
         [("blocked", "started"), ("other", "started"), ("other", "succeeded"), ("blocked", "lost")]
     )
 
@@ -260,7 +264,7 @@ def test_a_job_that_blocks_its_worker_is_run_by_another_and_ended_once(db: Datab
 # --- jobs that end the process ---
 
 
-def test_a_job_that_ends_every_process_that_runs_it_is_given_up_and_others_run(tmp_path: Path) -> None:
+def test_a_job_that_ends_every_process_that_runs_it_dies_and_others_run(tmp_path: Path) -> None:
     file = tmp_path / "store.db"
     codes = run_script("jobs_poison.py", file)
     assert codes == ["7"] * (RETRIES + 1) + ["0"]
@@ -278,12 +282,12 @@ def child() -> None:
     os._exit(9)
 
 
-def test_a_job_that_ends_its_own_process_takes_only_its_attempt_with_it(db: Database) -> None:
+def test_a_job_that_ends_its_own_process_costs_only_its_attempt(db: Database) -> None:
     db.jobs.enqueue(child)
     with db.worker(jobs=[child, antidote], processes=1, poll_interval=0.02) as worker:
-        until(lambda: worker.metrics.dead == 1, "it was given up")
+        until(lambda: worker.metrics.dead == 1, "it died")
         db.jobs.enqueue(antidote)
-        until(lambda: worker.metrics.succeeded == 1, "the worker went on")
+        until(lambda: worker.metrics.succeeded == 1, "the worker ran another job")
     (dead,) = leftovers(db).jobs
     assert (dead.attempts, worker.metrics.failed) == (2, 1)
     assert "exit code 9" in (dead.error or "")
@@ -297,7 +301,7 @@ def run_known() -> None:
     held.runs.append(1)
 
 
-def test_thousands_of_jobs_that_nobody_knows_do_not_keep_others_from_running(db: Database) -> None:
+def test_thousands_of_unknown_jobs_do_not_keep_others_from_running(db: Database) -> None:
     count, known_ones = 3000, 5
     for _ in range(count // 100):
         with db.transaction() as tx:

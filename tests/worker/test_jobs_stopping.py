@@ -1,4 +1,4 @@
-"""Workers that are told to stop: what runs is let end, or given back so that others can have it at once."""
+"""Workers that stop: running jobs finish, or are released so that other workers can run them at once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMES = ("called", "awaited", "counted", "in process")
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A store with a job of each kind, and one that has to wait for its time."""
+    """A store with a job of each kind, and a delayed one."""
     file = tmp_path / "store.db"
     with Database(f"embedded:{file}") as db, db.transaction() as tx:
         for job in JOBS:
@@ -40,10 +40,10 @@ def file(tmp_path: Path) -> Path:
 
 
 def stop_with_all_jobs(worker: Child) -> None:
-    """Send SIGTERM to a worker in whose hands all jobs are, and to its child, as those do who end a whole service."""
-    said = [worker.line() for _ in range(len(JOBS) + 1)]
-    (child,) = [int(line.removeprefix("process ")) for line in said if line.startswith("process ")]
-    assert {line for line in said if line.startswith("begun")} == {f"begun {job.name}" for job in JOBS}
+    """Send SIGTERM to a worker that runs all jobs, and to its child, as a process manager does."""
+    lines = [worker.line() for _ in range(len(JOBS) + 1)]
+    (child,) = [int(line.removeprefix("process ")) for line in lines if line.startswith("process ")]
+    assert {line for line in lines if line.startswith("begun")} == {f"begun {job.name}" for job in JOBS}
     terminate(worker)
     os.kill(child, signal.SIGTERM)
     assert worker.line() == "stopping"
@@ -53,7 +53,7 @@ def count_ended(db: Database) -> Counter[str]:
     return Counter({name: len(db.query(Ended, name=name).all()) for name in NAMES})
 
 
-def test_sigterm_lets_jobs_end_and_nothing_is_run_twice(file: Path) -> None:
+def test_sigterm_lets_jobs_finish_and_none_runs_twice(file: Path) -> None:
     with Child(SCRIPT, file, 60) as worker:
         stop_with_all_jobs(worker)
         file.with_name("go").touch()
@@ -67,7 +67,7 @@ def test_sigterm_lets_jobs_end_and_nothing_is_run_twice(file: Path) -> None:
         assert count_ended(db) == dict.fromkeys(NAMES, 1)
 
 
-def test_jobs_that_outlast_the_grace_are_given_back_and_run_elsewhere_at_once(file: Path) -> None:
+def test_jobs_that_outlast_the_grace_are_released_and_run_elsewhere_at_once(file: Path) -> None:
     with Child(SCRIPT, file, 0.05) as worker:
         stop_with_all_jobs(worker)
         metrics = json.loads(worker.finish()[-1])
@@ -82,18 +82,18 @@ def test_jobs_that_outlast_the_grace_are_given_back_and_run_elsewhere_at_once(fi
         assert leftovers(db).held == {}
 
 
-# --- given back in bad moments ---
+# --- released at bad moments ---
 
 
-class Held:
-    """What the job waits for."""
+class Hold:
+    """The runs of a job, and a flag that ends it."""
 
     def __init__(self) -> None:
         self.runs: list[int] = []
         self.over = False
 
 
-held = Held()
+held = Hold()
 
 
 @pytest.fixture(autouse=True)
@@ -108,7 +108,7 @@ async def hold_up() -> None:
         await asyncio.sleep(0.005)
 
 
-def test_a_job_given_back_has_its_key_again() -> None:
+def test_a_released_job_holds_its_key_again() -> None:
     with Database("memory:") as db:
         first = db.jobs.enqueue(hold_up, key="it")
         with db.worker(jobs=[hold_up], poll_interval=0.02, grace=0):
@@ -121,7 +121,7 @@ def test_a_job_given_back_has_its_key_again() -> None:
         assert leftovers(db) == ([], {}, {})
 
 
-def test_a_job_given_back_whose_key_another_has_taken_leaves_its_work_to_that() -> None:
+def test_a_released_job_whose_key_another_took_leaves_its_work_to_that_job() -> None:
     with Database("memory:") as db:
         db.jobs.enqueue(hold_up, key="it")
         with db.worker(jobs=[hold_up], poll_interval=0.02, concurrency=1, grace=0):
@@ -138,7 +138,7 @@ def test_a_job_given_back_whose_key_another_has_taken_leaves_its_work_to_that() 
 
 
 class StoppingBackend:
-    """A backend that stops a worker while one of its requests is on its way: the one by which it takes a job."""
+    """A backend that stops a worker during the request by which it takes a job."""
 
     def __init__(self, inner: Backend) -> None:
         self.inner = inner
@@ -151,7 +151,7 @@ class StoppingBackend:
         reply = await self.inner.send_awaiting(request)
         if isinstance(request, UpdateItem | TransactWrite) and "job_lease" in repr(request):
             self.stop()
-            await asyncio.sleep(0.05)  # for the worker to see it
+            await asyncio.sleep(0.05)  # so that the worker notices the stop
         return reply
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class StoppingBackend:
 
 
 @pytest.mark.parametrize("key", [None, "it"])
-def test_a_job_taken_in_the_moment_of_the_stop_is_given_back_without_having_begun(key: str | None) -> None:
+def test_a_job_taken_during_the_stop_is_released_without_being_started(key: str | None) -> None:
     store = StoppingBackend(EmbeddedBackend(None))
     with Database(backend=store) as db:
         db.jobs.enqueue(hold_up, key=key)

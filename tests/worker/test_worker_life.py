@@ -1,4 +1,4 @@
-"""Workers: how they are started and stopped, beside what, and how they share the work."""
+"""Workers: how they start and stop, run beside other code, and share the work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from holdall.errors import InvalidOptionsError
 
 done: list[Any] = []
 begun = threading.Event()
-go_on = threading.Event()
+may_finish = threading.Event()
 
 
 @job("life-note")
@@ -47,7 +47,7 @@ async def countdown(tx: Any, n: int) -> None:
 @job("life-held")
 def hold() -> None:
     begun.set()
-    assert go_on.wait(30)
+    assert may_finish.wait(30)
     done.append("held")
 
 
@@ -68,14 +68,14 @@ def _start_afresh() -> None:
     for seen in (done, crowded, peaks):
         seen.clear()
     begun.clear()
-    go_on.clear()
+    may_finish.clear()
 
 
 # --- draining -------------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_to_drain_runs_what_jobs_enqueue_too(db: Rig) -> None:
+async def test_draining_also_runs_jobs_that_jobs_enqueue(db: Rig) -> None:
     await db.enqueue(countdown, 3)
     metrics = await db.drain()
     assert metrics.succeeded == 15
@@ -84,7 +84,7 @@ async def test_to_drain_runs_what_jobs_enqueue_too(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_worker_can_drain_again_and_again(db: Rig) -> None:
+async def test_a_worker_can_drain_repeatedly(db: Rig) -> None:
     worker = db.worker()
     for n in range(3):
         await db.enqueue(note, n)
@@ -94,13 +94,13 @@ async def test_a_worker_can_drain_again_and_again(db: Rig) -> None:
 
 
 @in_memory
-async def test_to_drain_an_empty_queue_asks_each_shard_once(db: Rig) -> None:
+async def test_draining_an_empty_queue_queries_each_shard_once(db: Rig) -> None:
     metrics = await db.drain()
     assert (metrics.polls, metrics.started) == (16, 0)
 
 
 @everywhere
-async def test_many_jobs_are_all_run(db: Rig) -> None:
+async def test_all_of_many_jobs_run(db: Rig) -> None:
     await db.commit(lambda tx: [tx.enqueue(note, n) for n in range(50)])
     await db.commit(lambda tx: [tx.enqueue(note_async, n) for n in range(50, 100)])
     assert (await db.drain()).succeeded == 100
@@ -108,7 +108,7 @@ async def test_many_jobs_are_all_run(db: Rig) -> None:
 
 
 @in_memory
-async def test_no_more_jobs_run_at_a_time_than_the_concurrency(db: Rig) -> None:
+async def test_no_more_jobs_run_at_once_than_the_concurrency(db: Rig) -> None:
     await db.commit(lambda tx: [tx.enqueue(crowd, n) for n in range(40)])
     await db.drain(concurrency=3)
     assert max(peaks) <= 3
@@ -130,53 +130,53 @@ async def test_a_worker_runs_beside_a_block(db: Rig) -> None:
 
 
 @in_memory
-async def test_a_worker_hears_at_once_of_what_is_enqueued_in_its_program(db: Rig) -> None:
+async def test_a_worker_is_notified_at_once_of_jobs_enqueued_in_its_program(db: Rig) -> None:
     async with db.run_worker(poll_interval=3600) as worker:
         await db.until(lambda: worker.metrics.polls >= 16)
-        await db.enqueue(note, "heard")
+        await db.enqueue(note, "found")
         await db.until_told("succeeded")
-    assert done == ["heard"]
+    assert done == ["found"]
 
 
 @in_memory
-async def test_a_worker_hears_of_what_is_enqueued_while_it_asks_for_it(db: Rig) -> None:
-    """The reply to its question does not have it yet."""
+async def test_a_worker_finds_a_job_that_is_enqueued_during_its_query(db: Rig) -> None:
+    """The reply to the query does not contain the job yet."""
     db.clock.shard = "7"
     blocking = db.db if db.colour == "blocking" else db.db.sync
 
     def meddle(request: Any) -> None:
         if isinstance(request, Query) and "#Job#default#7" in str(request.key):
             db.meddler.after = lambda request: None
-            blocking.jobs.enqueue(note, "heard")
+            blocking.jobs.enqueue(note, "found")
 
     db.meddler.after = meddle
     db.meddler.linger = 0.01
     async with db.run_worker(poll_interval=3600):
         await db.until_told("succeeded")
-    assert done == ["heard"]
+    assert done == ["found"]
 
 
 @in_memory
-async def test_to_stop_lets_what_runs_end_and_takes_no_more(db: Rig) -> None:
+async def test_a_stop_lets_running_jobs_finish_and_takes_no_more(db: Rig) -> None:
     await db.enqueue(hold)
     async with db.run_worker(concurrency=1) as worker:
         await db.until(begun.is_set)
-        await db.enqueue(note, "not any more")
+        await db.enqueue(note, "too late")
         worker.stop()
-        go_on.set()
+        may_finish.set()
     assert done == ["held"]
     assert len(await db.jobs.list()) == 1
 
 
 @in_memory
-async def test_a_block_that_ends_at_once_is_over_soon(db: Rig) -> None:
+async def test_a_block_that_ends_at_once_stops_its_worker_at_once(db: Rig) -> None:
     async with db.run_worker(poll_interval=3600):
         pass
     assert db.kinds() == []
 
 
 @in_memory
-async def test_an_error_of_the_block_is_its_own(db: Rig) -> None:
+async def test_an_error_in_the_block_is_raised(db: Rig) -> None:
     with pytest.raises(ZeroDivisionError):
         async with db.run_worker():
             raise ZeroDivisionError
@@ -205,14 +205,14 @@ def test_a_worker_that_is_stopped_before_it_begins_does_not_begin() -> None:
         assert not thread.is_alive()
 
 
-def test_to_stop_a_worker_that_has_ended_is_harmless() -> None:
+def test_stopping_a_worker_that_has_ended_is_harmless() -> None:
     with Database("memory:") as db:
         with db.worker() as worker:
             pass
         worker.stop()
 
 
-def test_an_event_loop_goes_on_beside_its_worker() -> None:
+def test_an_event_loop_keeps_running_beside_its_worker() -> None:
     async def main() -> None:
         async with AsyncDatabase("memory:") as db, db.worker(poll_interval=0.02) as worker:
             await db.jobs.enqueue(hold)
@@ -221,7 +221,7 @@ def test_an_event_loop_goes_on_beside_its_worker() -> None:
                 turns += 1
                 await asyncio.sleep(0.001)
                 if turns == 20:
-                    go_on.set()
+                    may_finish.set()
             while not worker.metrics.succeeded:
                 await asyncio.sleep(0.001)
 
@@ -229,7 +229,7 @@ def test_an_event_loop_goes_on_beside_its_worker() -> None:
     assert done == ["held"]
 
 
-def test_a_worker_that_is_cancelled_gives_its_jobs_back() -> None:
+def test_a_cancelled_worker_releases_its_jobs() -> None:
     async def main() -> None:
         async with AsyncDatabase("memory:") as db:
             await db.jobs.enqueue(hold)
@@ -241,18 +241,18 @@ def test_a_worker_that_is_cancelled_gives_its_jobs_back() -> None:
                 await running
             (record,) = await db.jobs.list()
             assert (record.state, record.attempts) == ("waiting", 0)
-        go_on.set()
-        while not done:  # its thread ends before the next test begins
+        may_finish.set()
+        while not done:  # so that its thread ends before the next test starts
             await asyncio.sleep(0.001)
 
     asyncio.run(main())
 
 
-# --- jobs that it does not know -------------------------------------------------------------------------
+# --- unknown jobs ---------------------------------------------------------------------------------------
 
 
 @everywhere
-async def test_what_a_worker_does_not_know_it_leaves_alone(db: Rig) -> None:
+async def test_a_worker_leaves_unknown_jobs_alone(db: Rig) -> None:
     unknown = await db.enqueue("life-unknown", 1)
     await db.enqueue(note, "known")
     await db.drain()
@@ -262,7 +262,7 @@ async def test_what_a_worker_does_not_know_it_leaves_alone(db: Rig) -> None:
 
 
 @in_memory
-async def test_what_a_worker_does_not_know_is_told_of_once(db: Rig, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_worker_warns_of_an_unknown_job_once(db: Rig, caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(3):
         await db.enqueue("life-unknown")
     await db.drain()
@@ -285,7 +285,7 @@ async def test_more_unknown_jobs_than_a_page_has_do_not_starve_the_others(db: Ri
 
 
 @in_memory
-async def test_a_worker_can_be_given_the_jobs_it_knows(db: Rig) -> None:
+async def test_the_caller_can_choose_the_jobs_that_a_worker_knows(db: Rig) -> None:
     await db.enqueue(note, "note")
     await db.enqueue(note_async, "async")
     await db.drain(jobs=[note_async])
@@ -296,7 +296,7 @@ async def test_a_worker_can_be_given_the_jobs_it_knows(db: Rig) -> None:
 
 
 @everywhere
-async def test_workers_share_the_work_and_each_job_is_run_once(db: Rig) -> None:
+async def test_workers_share_the_work_and_each_job_runs_once(db: Rig) -> None:
     for _ in range(2):
         await db.commit(lambda tx: [tx.enqueue(note, n) for n in range(60)])
     async with db.run_worker(), db.run_worker(), db.run_worker():
@@ -344,7 +344,7 @@ def test_workers_in_other_processes_share_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings(
     "ignore:.*fork:DeprecationWarning"
-)  # later Pythons warn, and it has to work all the same
+)  # newer Pythons warn, but forking must still work
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 @pytest.mark.parametrize("where", ["before the worker", "beside the worker"])
 def test_a_forked_process_can_work_on_the_same_file(tmp_path: Path, where: str) -> None:
@@ -369,7 +369,7 @@ def leave_file(path: str) -> None:
 
 
 def _fork(db: Database) -> int:
-    """Drain the child's queue in a child; gives how that ended."""
+    """Drain the child's queue in a child process and return its exit code."""
     child = os.fork()
     if not child:
         try:
@@ -405,7 +405,7 @@ WRONG: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", WRONG, ids=str)
 @in_memory
-async def test_options_that_mean_nothing_are_refused(db: Rig, options: dict[str, Any]) -> None:
+async def test_invalid_options_are_refused(db: Rig, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidOptionsError):
         db.db.worker(**options)
 
