@@ -1,4 +1,4 @@
-"""Every error: one root, a stable code of its own, a hint on its own line, a place in the docs."""
+"""Every error has the common base, its own stable code, a hint on its own line, and a place in the docs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from holdall.errors import (
 T = TypeVar("T")
 
 
-def _all_errors() -> list[type[HoldallError]]:
+def find_errors() -> list[type[HoldallError]]:
     found: list[type[HoldallError]] = []
     waiting: list[type[HoldallError]] = [HoldallError]
     while waiting:
@@ -48,10 +48,10 @@ def _all_errors() -> list[type[HoldallError]]:
 
 ROOT = Path(__file__).parents[2]
 ROOMS = [import_module(f"holdall.errors.{path.stem}") for path in ROOT.glob("src/holdall/errors/[a-z]*.py")]
-ALL = _all_errors()
+ALL = find_errors()
 TREE = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
 PICKLES: dict[str, str] = json.loads((ROOT / "tests/fixtures/errors/pickles.json").read_text())
-"""Made by the first release of each error with ``_example``; never make them anew."""
+"""The first release that had each error made its pickle with ``build_example``; never make them again."""
 
 CODES = {
     "AccessDeniedError": "access-denied",
@@ -135,7 +135,7 @@ CODES = {
     "RolloutError": "rollout",
     "VersionsExhaustedError": "versions-exhausted",
 }
-"""Written out, because a code that changes breaks those who match on it. Only ever add to this."""
+"""Listed here because a changed code breaks programs that match on it. Only add to this list."""
 
 BUILTINS: dict[str, type[Exception]] = {
     "AccessDeniedError": PermissionError,
@@ -178,7 +178,7 @@ RETRYABLE |= {"ServiceUnavailableError", "StoreBusyError", "ThrottledError"}
 
 
 def for_each(things: Iterable[T]) -> Callable[[Callable[[T], None]], Callable[[], None]]:
-    """One test for all of them: there are many, and each takes less time than pytest needs around it."""
+    """Run a test for all of them at once: there are many, and each takes less time than pytest's overhead."""
 
     def all_in_one(test: Callable[[T], None]) -> Callable[[], None]:
         def test_all() -> None:
@@ -201,7 +201,7 @@ every_error = for_each(ALL)
 HINTLESS = {AfterCommitError, ContentionError, TransactionCanceledError, TransactionErrors}
 
 
-def _example(kind: type[HoldallError], *, hint: str | None = None) -> HoldallError:
+def build_example(kind: type[HoldallError], *, hint: str | None = None) -> HoldallError:
     if issubclass(kind, TransactionCanceledError):
         return kind("it went wrong", reasons=[CancellationReason("ConditionalCheckFailed")])
     if issubclass(kind, InvalidFieldsError):
@@ -222,7 +222,7 @@ def test_each_error_keeps_its_code() -> None:
     assert CODES.items() <= {kind.__name__: kind.code for kind in ALL}.items()
 
 
-def test_every_error_has_a_code_of_its_own() -> None:
+def test_every_error_has_its_own_code() -> None:
     codes = [kind.code for kind in ALL]
     assert len(set(codes)) == len(codes)
     assert all("code" in vars(kind) for kind in ALL)
@@ -231,7 +231,7 @@ def test_every_error_has_a_code_of_its_own() -> None:
 @every_error
 def test_a_code_can_be_an_anchor(kind: type[HoldallError]) -> None:
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", kind.code)
-    assert _example(kind).docs == f"docs/errors.md#{kind.code}"
+    assert build_example(kind).docs == f"docs/errors.md#{kind.code}"
 
 
 def test_every_file_of_a_room_is_part_of_the_package() -> None:
@@ -247,38 +247,38 @@ def test_every_error_is_public_and_in_the_tree_of_the_reference(kind: type[Holda
 
 
 @every_error
-def test_every_error_says_what_it_means(kind: type[HoldallError]) -> None:
+def test_every_error_has_a_docstring(kind: type[HoldallError]) -> None:
     assert kind.__doc__
 
 
-def test_errors_derive_from_the_fitting_builtin() -> None:
+def test_errors_derive_from_the_matching_builtin() -> None:
     for name, builtin in BUILTINS.items():
         assert issubclass(getattr(errors, name), builtin)
 
 
 @for_each(CODES)
-def test_only_the_passing_troubles_are_retryable(name: str) -> None:
-    assert _example(getattr(errors, name)).retryable is (name in RETRYABLE)
+def test_only_temporary_errors_are_retryable(name: str) -> None:
+    assert build_example(getattr(errors, name)).retryable is (name in RETRYABLE)
 
 
 @every_error
-def test_the_message_is_the_text(kind: type[HoldallError]) -> None:
-    error = _example(kind)
+def test_the_text_of_an_error_contains_its_message(kind: type[HoldallError]) -> None:
+    error = build_example(kind)
     assert error.message in str(error)
     assert error.message.endswith("it went wrong")
 
 
 @for_each([kind for kind in ALL if kind not in HINTLESS])
-def test_a_hint_stands_on_a_line_of_its_own(kind: type[HoldallError]) -> None:
-    error = _example(kind, hint="do it differently")
+def test_a_hint_is_on_its_own_line(kind: type[HoldallError]) -> None:
+    error = build_example(kind, hint="do it differently")
     assert str(error).splitlines() == [error.message, "hint: do it differently"]
     assert error.hint == "do it differently"
 
 
 @every_error
-def test_an_error_survives_a_copy_and_a_trip_to_another_process(kind: type[HoldallError]) -> None:
-    error = _example(kind, hint="do it differently")
-    assert b"holdall.errors." not in pickle.dumps(error), "which file a class is in can change"
+def test_an_error_survives_copying_and_pickling(kind: type[HoldallError]) -> None:
+    error = build_example(kind, hint="do it differently")
+    assert b"holdall.errors." not in pickle.dumps(error), "a class may move to another file"
     for twin in (copy.copy(error), pickle.loads(pickle.dumps(error))):
         assert type(twin) is kind
         assert str(twin) == str(error)
@@ -290,21 +290,21 @@ def test_a_pickle_of_the_first_release_still_loads(name: str) -> None:
     loaded = pickle.loads(b64decode(PICKLES[name]))
     assert type(loaded) is getattr(errors, name)
     if isinstance(loaded, HoldallError):
-        expected = _example(type(loaded), hint="do it differently")
+        expected = build_example(type(loaded), hint="do it differently")
         assert str(loaded) == str(expected)
         assert vars(loaded).keys() == vars(expected).keys()
 
 
 @for_each(errors.__all__)
-def test_a_class_names_the_package_in_whichever_file_it_is(name: str) -> None:
+def test_the_name_of_a_class_shows_the_package_and_not_its_file(name: str) -> None:
     kind = getattr(errors, name)
     assert repr(kind) == f"<class 'holdall.errors.{name}'>"
     if issubclass(kind, HoldallError):
-        shown = "".join(traceback.format_exception_only(_example(kind)))
+        shown = "".join(traceback.format_exception_only(build_example(kind)))
         assert f"holdall.errors.{name}: " in shown
 
 
-def test_a_class_of_the_users_own_keeps_its_module() -> None:
+def test_a_users_own_error_keeps_its_module() -> None:
     class OutOfStock(HoldallError):
         code = "out-of-stock"
 
@@ -317,7 +317,7 @@ def test_a_place_comes_before_the_problem() -> None:
     assert (error.problem, error.place) == ("an empty set", "lines[3].tags")
 
 
-def test_a_place_grows_from_the_inside_out() -> None:
+def test_a_place_is_extended_from_the_inside_out() -> None:
     error = InvalidValueError("an empty set", hint="leave it out")
     grown = error.inside("tags").inside("[3]").inside("lines").inside("order")
     assert grown.place == "order.lines[3].tags"
@@ -326,7 +326,7 @@ def test_a_place_grows_from_the_inside_out() -> None:
 
 
 @pytest.mark.parametrize("kind", [ConditionFailedError, OutcomeUnknown])
-def test_the_stored_item_travels_on_the_error(
+def test_an_error_carries_the_stored_item(
     kind: type[ConditionFailedError] | type[OutcomeUnknown],
 ) -> None:
     item = {"k": {"S": "x"}}
@@ -355,7 +355,7 @@ def test_a_cancelled_transaction_keeps_its_reasons_in_order() -> None:
         (("ValidationError", "ThrottlingError"), False),
     ],
 )
-def test_a_cancelled_transaction_is_retryable_when_every_reason_passes(
+def test_a_cancelled_transaction_is_retryable_if_every_reason_is_temporary(
     codes: tuple[str, ...], retryable: bool
 ) -> None:
     error = TransactionCanceledError("cancelled", reasons=[CancellationReason(code) for code in codes])

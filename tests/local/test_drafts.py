@@ -1,4 +1,4 @@
-"""Drafts: written beside their place, and resumed where an earlier download ended."""
+"""Drafts: they are written beside their target and resumed where an earlier download ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def begin(path: Path, *, resume: bool = True) -> Draft:
     return draft
 
 
-def test_two_downloads_that_resume_at_once_write_one_and_the_same_file(tmp_path: Path) -> None:
+def test_two_downloads_that_resume_at_once_write_the_same_file(tmp_path: Path) -> None:
     path = tmp_path / "it"
     first = begin(path)
     write_draft(first, b"begin")
@@ -33,7 +33,7 @@ def test_two_downloads_that_resume_at_once_write_one_and_the_same_file(tmp_path:
     assert path.read_bytes() == b"beginning"
 
 
-def test_what_an_earlier_download_left_is_hashed_and_written_after(tmp_path: Path) -> None:
+def test_a_resumed_draft_is_hashed_and_continued(tmp_path: Path) -> None:
     earlier = begin(tmp_path / "it")
     write_draft(earlier, b"abc")
     drop_draft(earlier, keep=True)
@@ -57,7 +57,7 @@ def test_a_draft_never_follows_a_symbolic_link(tmp_path: Path, resume: bool) -> 
     assert victim.read_bytes() == b"mine"
 
 
-def test_a_place_where_no_file_can_be_is_refused_and_dropping_is_harmless(tmp_path: Path) -> None:
+def test_an_impossible_place_is_refused_and_dropping_the_draft_is_harmless(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "missing" / "it", Path("/")):
         draft = Draft(path, MARK)
         with pytest.raises(InvalidOptionsError):
@@ -67,13 +67,13 @@ def test_a_place_where_no_file_can_be_is_refused_and_dropping_is_harmless(tmp_pa
 
 
 class FullDisk:
-    """A file of which nothing more can be written."""
+    """A file on a full disk: closing it fails."""
 
     def close(self) -> None:
         raise OSError(28, "no space left on device")
 
 
-def test_dropping_raises_nothing_so_that_the_first_error_is_seen(tmp_path: Path) -> None:
+def test_dropping_a_draft_raises_nothing_so_that_the_first_error_is_seen(tmp_path: Path) -> None:
     draft = begin(tmp_path / "it", resume=False)
     draft.file.close()
     draft.file = FullDisk()
