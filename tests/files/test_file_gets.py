@@ -275,17 +275,23 @@ async def test_a_failed_download_keeps_the_existing_file_and_leaves_nothing_else
 # --- resuming -------------------------------------------------------------------------------------------
 
 
+def fail_reads(start: int) -> Any:
+    """A function for `Meddler.before` that fails reads from this position on."""
+
+    def fail(request: Any) -> None:
+        if isinstance(request, GetObject) and request.start >= start:
+            raise ConnectionResetError("the network is gone")
+
+    return fail
+
+
 @in_small_parts
 async def test_an_interrupted_download_is_resumed(files: Rig) -> None:
     data = pattern(9 * PART)
     await files.files.put("it", data)
     target = files.directory / "target"
 
-    def fail(request: Any) -> None:
-        if isinstance(request, GetObject) and request.start >= 6 * PART:
-            raise ConnectionResetError("the network is gone")
-
-    files.service.before = fail
+    files.service.before = fail_reads(6 * PART)
     with pytest.raises(ConnectionResetError):
         await files.files.download("it", target, resume=True)
     files.service.before = lambda request: None
@@ -310,11 +316,7 @@ async def test_a_partial_download_of_another_version_is_not_resumed(files: Rig) 
     await files.files.put("it", old)
     target = files.directory / "target"
 
-    def fail(request: Any) -> None:
-        if isinstance(request, GetObject) and request.start >= 6 * PART:
-            raise ConnectionResetError("the network is gone")
-
-    files.service.before = fail
+    files.service.before = fail_reads(6 * PART)
     with pytest.raises(ConnectionResetError):
         await files.files.download("it", target, resume=True)
     files.service.before = lambda request: None
@@ -329,11 +331,7 @@ async def test_a_complete_partial_file_is_only_renamed(files: Rig) -> None:
     await files.files.put("it", data)
     target = files.directory / "target"
 
-    def fail(request: Any) -> None:
-        if isinstance(request, GetObject) and request.start:
-            raise ConnectionResetError("the network is gone")
-
-    files.service.before = fail
+    files.service.before = fail_reads(1)
     with pytest.raises(ConnectionResetError):
         await files.files.download("it", target, resume=True)
     files.service.before = lambda request: None
@@ -351,11 +349,7 @@ async def test_a_damaged_partial_file_is_detected_and_removed(files: Rig) -> Non
     await files.files.put("it", data)
     target = files.directory / "target"
 
-    def fail(request: Any) -> None:
-        if isinstance(request, GetObject) and request.start:
-            raise ConnectionResetError("the network is gone")
-
-    files.service.before = fail
+    files.service.before = fail_reads(1)
     with pytest.raises(ConnectionResetError):
         await files.files.download("it", target, resume=True)
     files.service.before = lambda request: None
@@ -373,11 +367,7 @@ async def test_two_targets_in_a_directory_do_not_share_a_partial_file(files: Rig
     files.service.traits = ServiceTraits(2 * PART, PART, 1)
     await files.files.put("it", pattern(5 * PART))
 
-    def fail(request: Any) -> None:
-        if isinstance(request, GetObject) and request.start:
-            raise ConnectionResetError("the network is gone")
-
-    files.service.before = fail
+    files.service.before = fail_reads(1)
     for name in (
         "a name longer than most names of files are, one",
         "a name longer than most names of files are, two",
