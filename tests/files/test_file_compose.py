@@ -84,7 +84,7 @@ async def test_the_composed_object_has_the_headers_that_the_caller_passes(files:
 
 
 @everywhere
-async def test_if_absent_nothing_is_replaced(files: Rig) -> None:
+async def test_with_if_absent_nothing_is_replaced(files: Rig) -> None:
     for key, size in (("small", FEW), ("large", LEAST)):
         await files.files.put("source", pattern(size))
         await files.files.compose(["source", "source"], key, if_absent=True)

@@ -78,7 +78,9 @@ async def test_calls_for_parallel_parts_never_overlap_and_never_go_back(files: R
                 await asyncio.sleep(0)
         leave()
 
-    await files.files.put("it", pattern(8_000), progress=report if files.colour == "blocking" else report_async)
+    await files.files.put(
+        "it", pattern(8_000), progress=report if files.colour == "blocking" else report_async
+    )
     assert calls[0] == (0, 8_000)
     assert calls[-1] == (8_000, 8_000)
     assert calls == sorted(set(calls))

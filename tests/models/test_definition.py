@@ -256,7 +256,7 @@ def test_a_class_whose_name_does_not_suit_a_model_needs_another() -> None:
     assert hidden._schema.name == "Hidden"
 
 
-def test_an_abstract_class_can_be_called_anything() -> None:
+def test_an_abstract_class_can_have_any_name() -> None:
     class _Base(Model, abstract=True):
         x: int = 1
 

@@ -249,7 +249,7 @@ keys = st.dictionaries(texts, components, min_size=1, max_size=4)
 
 
 @given(keys, st.booleans())
-def test_a_key_reads_back_as_what_was_written(values: dict[str, object], numeric: bool) -> None:
+def test_a_key_reads_back_as_its_components(values: dict[str, object], numeric: bool) -> None:
     kinds = kinds_of(values)
     assert decode_key(encode_key(values, kinds, numeric=numeric), kinds) == values
 

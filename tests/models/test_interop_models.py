@@ -480,7 +480,7 @@ def test_both_return_items_in_the_order_of_a_compound_sort_keys_text(js: Javascr
 # --- expiry ---------------------------------------------------------------------------------------------
 
 
-def test_items_expire_for_both_and_can_then_be_created_anew_by_either(js: Javascript, db: Database) -> None:
+def test_items_expire_for_both_and_either_can_then_create_them_again(js: Javascript, db: Database) -> None:
     past, future = int(time.time()) - 60, int(time.time()) + 3600
     js("create", model="Session", values={"token": "theirs", "user": "a", "expires": past})
     with db.transaction() as tx:

@@ -114,7 +114,7 @@ def test_a_component_is_its_canonical_text_percent_encoded(annotation: Any, valu
     assert single(annotation).key(v=value).encoded == (f"Thing#{text}", NO_SORT_KEY)
 
 
-def test_components_stand_in_the_order_of_their_declaration() -> None:
+def test_components_are_in_the_order_of_their_declaration() -> None:
     class Race(Model):
         year: Key[int]
         country: Key[str]

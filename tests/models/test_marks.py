@@ -49,7 +49,7 @@ def build_kept(keeper: Keeper, **attributes: Any) -> tuple[Thing, Marks]:
     return build_instance(Thing, {**STORED, **attributes}, marks, None), marks
 
 
-def test_the_keeper_is_notified_of_the_first_read_only() -> None:
+def test_the_keeper_is_notified_only_of_the_first_read() -> None:
     keeper = Keeper()
     item, marks = build_kept(keeper)
     assert (keeper.calls, marks.held) == ([], False)

@@ -200,7 +200,7 @@ async def test_items_of_a_family_expire_alike_whichever_class_reads_them(db: Db)
 
 
 @in_memory
-async def test_a_derived_class_cannot_expire_where_its_base_does_not(db: Db) -> None:
+async def test_a_derived_class_cannot_expire_if_its_base_does_not(db: Db) -> None:
     with expect_failure(ModelDefinitionError, "must expire by the same field"):
 
         class Wrong(Inventory, ttl="until"):

@@ -36,7 +36,7 @@ class Visit(
     at: SortKey[datetime] = field(stored="epoch_ms")
     page: str | None = None
     seen: datetime | None = field(default=None, stored="pynamodb")
-    told: datetime | None = field(default=None, stored="iso")
+    sent: datetime | None = field(default=None, stored="iso")
     until: datetime | None = field(default=None, stored="epoch")
     done: bool = field(default=False, stored="number")
     place: Place | None = field(default=None, stored="json")
@@ -61,7 +61,7 @@ async def test_every_value_has_the_form_of_the_other_program(db: Db) -> None:
         user="ada",
         at=NOON,
         seen=NOON,
-        told=NOON,
+        sent=NOON,
         until=NOON + timedelta(days=9999),
         done=True,
         place=Place(city="Rome", tags={"b", "a"}),
@@ -72,7 +72,7 @@ async def test_every_value_has_the_form_of_the_other_program(db: Db) -> None:
         "user": "ada",
         "at": SECONDS * 1000,
         "seen": "2026-01-02T12:00:00.000000+0000",
-        "told": "2026-01-02T12:00:00Z",
+        "sent": "2026-01-02T12:00:00Z",
         "until": SECONDS + 9999 * 86400,
         "done": 1,
         "place": '{"city": "Rome", "tags": ["a", "b"]}',
@@ -90,7 +90,7 @@ async def test_other_spellings_and_nulls_are_read_and_stay_until_they_are_change
         "user": "ada",
         "at": SECONDS * 1000,
         "seen": "2026-01-02T13:00:00+01:00",
-        "told": None,
+        "sent": None,
         "until": None,
         "done": True,
         "place": None,
@@ -99,7 +99,7 @@ async def test_other_spellings_and_nulls_are_read_and_stay_until_they_are_change
     await put_raw(db, Visit, encode_item(theirs))
     async with db.transaction() as tx:
         visit = await tx.get_one(Visit, user="ada", at=NOON)
-        assert (visit.seen, visit.told, visit.until, visit.place) == (NOON, None, None, None)
+        assert (visit.seen, visit.sent, visit.until, visit.place) == (NOON, None, None, None)
         assert visit.done is True
         assert visit.extra == {"a": 1, "b": 1e300}
         visit.page = "index"
@@ -113,7 +113,7 @@ async def test_other_spellings_and_nulls_are_read_and_stay_until_they_are_change
 
 
 @everywhere
-async def test_what_was_read_is_locked_in_its_stored_form(db: Db) -> None:
+async def test_values_that_were_read_are_locked_in_their_stored_form(db: Db) -> None:
     await arrange(db, Visit(user="ada", at=NOON, extra={"n": 1}))
     with expect_contention():
         async with db.transaction() as tx:
@@ -221,10 +221,10 @@ def test_a_value_that_would_read_back_differently_is_refused() -> None:
 async def test_an_update_without_a_read_can_only_set_the_whole_value(db: Db) -> None:
     await arrange(db, Visit(user="ada", at=NOON, extra={"n": [1]}))
     async with db.transaction() as tx:
-        tx.update(Visit.key(user="ada", at=NOON), col(Visit.extra).set({"n": 2}), col(Visit.told).set(NOON))
+        tx.update(Visit.key(user="ada", at=NOON), col(Visit.extra).set({"n": 2}), col(Visit.sent).set(NOON))
     raw = await db.raw(Visit.key(user="ada", at=NOON))
     assert raw is not None
-    assert (raw["extra"], raw["told"]) == ({"S": '{"n": 2}'}, {"S": "2026-01-02T12:00:00Z"})
+    assert (raw["extra"], raw["sent"]) == ({"S": '{"n": 2}'}, {"S": "2026-01-02T12:00:00Z"})
     with pytest.raises(InvalidFieldError, match="as a whole"):
         col(Visit.extra)["n"].append(2)
 
@@ -284,7 +284,7 @@ async def test_a_condition_that_the_stored_text_cannot_answer_is_refused(db: Db)
         assert [visit async for visit in db.query(Visit, user="a", where=where)] == []
 
     with pytest.raises(InvalidFieldError, match="cannot compare"):
-        await find(col(Visit.told) > NOON)
+        await find(col(Visit.sent) > NOON)
     with pytest.raises(InvalidFieldError, match="cannot compare"):
         await find(col(Visit.extra)["a"] == 1)
     for wrong in (col(Visit.photo) > b"a", col(Visit.photo).begins_with(b"a"), col(Visit.photo).size > 1):
@@ -293,7 +293,7 @@ async def test_a_condition_that_the_stored_text_cannot_answer_is_refused(db: Db)
     await find((col(Visit.photo) == b"a") | col(Visit.photo).exists())
     with pytest.raises(InvalidFieldError, match="without a zone"):
         await find(col(Visit.seen) > datetime(2026, 1, 1))
-    await find((col(Visit.told) == NOON) & col(Visit.place).exists() & (col(Visit.extra) != None))  # noqa: E711
+    await find((col(Visit.sent) == NOON) & col(Visit.place).exists() & (col(Visit.extra) != None))  # noqa: E711
 
     class Loose(Model, table="loose", layout=Template(pk="L#{name}", sk="{at}")):
         name: Key[str]

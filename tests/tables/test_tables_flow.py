@@ -151,12 +151,12 @@ def test_create_refuses_a_table_that_does_not_fit_and_does_not_change_it(schema:
     store.close()
 
 
-@pytest.mark.parametrize(("there", "asked"), [("A", "B"), ("B", "A")])
-def test_create_refuses_a_table_of_another_mode_than_requested(there: str, asked: str) -> None:
+@pytest.mark.parametrize(("there", "requested"), [("A", "B"), ("B", "A")])
+def test_create_refuses_a_table_of_another_mode_than_requested(there: str, requested: str) -> None:
     with Database("memory:") as db:
         db.table.create(mode=there)  # type: ignore[arg-type]
-        with pytest.raises(ConfigurationError, match=f"with mode {there} instead of {asked}"):
-            db.table.create(mode=asked)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match=f"with mode {there} instead of {requested}"):
+            db.table.create(mode=requested)  # type: ignore[arg-type]
         assert db.table.create(mode=there).schema.name == "holdall"  # type: ignore[arg-type]
 
 

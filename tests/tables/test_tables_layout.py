@@ -45,7 +45,7 @@ def index(
 
 
 def definition_in(error: ConfigurationError) -> dict[str, Any]:
-    """The definition that a find_refusal's hint ends with."""
+    """The definition that a refusal's hint ends with."""
     assert error.hint is not None
     _, brace, rest = error.hint.partition("\n{")
     found: dict[str, Any] = json.loads(brace + rest)
