@@ -1,4 +1,4 @@
-"""Short ways to ask a service on disk, and to look at what it leaves there."""
+"""Short calls of a service on disk, and ways to inspect its files."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from holdall.errors import InvalidObjectKeyError
 
 NAME = "disk"
 RAILS_KEY = "xtapjjcjiudrlk3tmwyjgpuobabd"
-"""A key as Active Storage makes them."""
+"""A key as Active Storage generates it."""
 
 
 class Disk:
-    """A service on disk, asked in few words."""
+    """A service on disk with short methods."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -59,7 +59,7 @@ class Disk:
         self.service.send_blocking(DeleteObject(NAME, key, if_match))
 
     def keys(self, prefix: str = "", limit: int = 1000) -> list[str]:
-        """All keys, page by page."""
+        """List all keys, page by page."""
         found: list[str] = []
         after: str | None = None
         while True:
@@ -105,7 +105,7 @@ class Disk:
 
 @contextmanager
 def no_file_above(size: int) -> Iterator[None]:
-    """A disk that is full: no file may grow beyond a size."""
+    """Simulate a full disk: no file can grow beyond this size."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))

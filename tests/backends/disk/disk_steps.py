@@ -1,4 +1,4 @@
-"""Changes to a disk step by step: what is asked of the service, and processes that die, or fail, at any step of it."""
+"""Changes of objects on disk, and a way to interrupt each of their system calls, as a crash or an error would."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ STEPS = (
     *("fsync", "ftruncate", "link", "mkdir", "open", "pwrite", "rename", "rmdir", "unlink", "utime"),
     "copy_file_range",
 )
-"""The functions by which a disk is changed."""
+"""The functions of `os` that change the disk."""
 
 
 class Version(NamedTuple):
-    """The bytes of an object, and what tells that its attributes are those of these bytes."""
+    """The bytes of an object, and the content type that belongs to them."""
 
     body: bytes
     content_type: str
@@ -90,12 +90,10 @@ def read_version(root: Path, key: str = KEY) -> Version | None:
 
 
 def md5_of(body: bytes) -> str:
-    """In base64."""
     return b64encode(md5(body, usedforsecurity=False).digest()).decode()
 
 
 def sha256_of(body: bytes) -> str:
-    """In base64."""
     return b64encode(sha256(body).digest()).decode()
 
 
@@ -104,11 +102,11 @@ def files(root: Path) -> set[str]:
     return {str(Path(place, name).relative_to(root)) for place, _, names in os.walk(root) for name in names}
 
 
-# --- what is changed ---
+# --- changes ---
 
 
 class Change(NamedTuple):
-    """Something asked of a service: what it needs before, the request, and what may be there afterwards."""
+    """A change of an object: its version before, preparations, the request, and its version afterwards."""
 
     name: str
     before: Version | None
@@ -125,7 +123,7 @@ def _put(service: DiskService, version: Version, key: str = KEY) -> ObjectInfo:
 
 
 def _begin_upload(service: DiskService, *sizes: int) -> tuple[Upload, tuple[Part, ...]]:
-    """An upload of the new version, its parts of these sizes; the last comes first when there are three."""
+    """Begin an upload of the new version with parts of these sizes; send three parts in reverse order."""
     upload = service.send_blocking(BeginUpload(NAME, KEY, NEW.headers))
     places = [(number, sum(sizes[: number - 1]), size) for number, size in enumerate(sizes, 1)]
     parts = [
@@ -181,14 +179,14 @@ CHANGES = [
         NEW,
     ),
     Change(
-        "complete what lies apart",
+        "complete from separate files",
         OLD,
         lambda s: _begin_upload(s, 50_000, 20_000, 10_000),
         lambda s, begun: _complete(s, begun, None),
         NEW,
     ),
     Change(
-        "complete what lies apart if absent",
+        "complete from separate files if absent",
         None,
         lambda s: _begin_upload(s, 50_000, 20_000, 10_000),
         lambda s, begun: _complete(s, begun, "id"),
@@ -211,14 +209,14 @@ CHANGES = [
 ]
 
 
-# --- step by step ---
+# --- steps ---
 
 
 @contextmanager
 def at_each_step(
     meet: Callable[[int, str, Callable[..., Any], tuple[Any, ...]], None], steps: Sequence[str] = STEPS
 ) -> Iterator[None]:
-    """Before each change to the disk, pass its number (from 1 on), its name, the function and its arguments."""
+    """Before each change to the disk, call ``meet`` with its number (from 1), name, function and arguments."""
     real = {name: getattr(os, name) for name in steps}
     count = 0
 
@@ -242,7 +240,7 @@ def at_each_step(
 
 
 def fork(work: Callable[[], Any]) -> int:
-    """How a child ended that did some work: 0, or minus the signal that it died of."""
+    """Do the work in a forked child; return its exit code, or minus the signal that killed it."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -255,5 +253,5 @@ def fork(work: Callable[[], Any]) -> int:
 
 
 def die() -> None:
-    """As suddenly as can be."""
+    """Kill this process."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A process that puts objects one by one, and says so after each.
+"""A process that changes objects one by one, and prints a line before and after each change.
 
 ``disk_writer.py ROOT KIND`` with put, create, upload or delete.
 """

@@ -1,4 +1,4 @@
-"""The awaiting colour of the service on disk: the loop goes on, and what was begun is seen through."""
+"""Async calls of the service on disk: a cancelled call still finishes its work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdall.core.objects import BeginUpload, CompleteUpload, PutObject, UploadP
 
 
 class Gate:
-    """A function of the system that waits to be let through."""
+    """A system call that waits until the test opens the gate."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -37,7 +37,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
 
 
 async def cancel_at(gate: Gate, work: asyncio.Task[Any]) -> None:
-    """Cancel a task in the middle of its work, which it still finishes."""
+    """Cancel a task while it works, and check that it still finishes the work."""
     await asyncio.to_thread(gate.reached.wait, 30)
     for _ in range(3):
         work.cancel()
@@ -48,7 +48,7 @@ async def cancel_at(gate: Gate, work: asyncio.Task[Any]) -> None:
         await work
 
 
-def test_a_put_that_is_cancelled_is_seen_through(tmp_path: Path, gate: Gate) -> None:
+def test_a_cancelled_put_is_completed(tmp_path: Path, gate: Gate) -> None:
     disk = Disk(tmp_path)
 
     async def main() -> None:
@@ -59,7 +59,7 @@ def test_a_put_that_is_cancelled_is_seen_through(tmp_path: Path, gate: Gate) -> 
     asyncio.run(main())
 
 
-def test_a_completion_that_is_cancelled_is_seen_through(tmp_path: Path, gate: Gate) -> None:
+def test_a_cancelled_completion_of_an_upload_is_completed(tmp_path: Path, gate: Gate) -> None:
     disk = Disk(tmp_path)
 
     async def main() -> None:
@@ -73,7 +73,7 @@ def test_a_completion_that_is_cancelled_is_seen_through(tmp_path: Path, gate: Ga
     asyncio.run(main())
 
 
-def test_a_loop_that_ends_waits_for_what_was_begun(tmp_path: Path, gate: Gate) -> None:
+def test_an_event_loop_that_ends_waits_for_a_put_that_has_begun(tmp_path: Path, gate: Gate) -> None:
     disk = Disk(tmp_path)
 
     async def main() -> None:

@@ -1,4 +1,4 @@
-"""Objects on disk that are replaced or deleted only if they are the ones known: by many processes, without litter."""
+"""Conditional replacements and deletions on disk: by many processes, and without leftover files."""
 
 from __future__ import annotations
 
@@ -43,19 +43,17 @@ def disk(tmp_path: Path) -> Disk:
     return Disk(tmp_path / "files")
 
 
-def test_processes_that_replace_what_they_read_lose_nothing(disk: Disk) -> None:
+def test_no_update_is_lost_between_processes_that_replace_what_they_read(disk: Disk) -> None:
     disk.put("dir/count", b"0")
     with ExitStack() as stack:
         processes = [stack.enter_context(start_source(COUNTING, disk.root, ROUNDS)) for _ in range(PROCESSES)]
         for process in processes:
             process.finish()
     assert disk.get("dir/count").body == b"%d" % (PROCESSES * ROUNDS)
-    assert len([name for name in disk.files() if "~" in name]) == 1, (
-        "attributes of what was replaced are gone"
-    )
+    assert len([name for name in disk.files() if "~" in name]) == 1, "attributes of replaced bytes are left"
 
 
-def test_a_refusal_leaves_everything_as_it_was(disk: Disk) -> None:
+def test_a_refused_condition_changes_nothing(disk: Disk) -> None:
     etag = disk.put("a/b", b"first").etag
     disk.put("a/b", b"second", content_type="text/plain", tags={"colour": "red"})
     before = disk.files(), disk.directories()
@@ -78,10 +76,10 @@ def test_a_refused_upload_can_still_be_completed(disk: Disk) -> None:
     done = disk.complete(upload, part, if_match=etag)
     assert disk.head("big") == done
     again = CompleteUpload(NAME, upload, (part,), if_match=etag)
-    assert disk.service.send_blocking(again) == done, "asked again, as the reply was lost"
+    assert disk.service.send_blocking(again) == done, "a repeated completion returns the same object"
 
 
-def test_a_deletion_of_a_certain_object_leaves_no_litter(disk: Disk) -> None:
+def test_a_conditional_deletion_leaves_no_files_or_directories(disk: Disk) -> None:
     etag = disk.put("deep/down/a").etag
     disk.put("b")
     before = disk.files(), disk.directories()
@@ -93,7 +91,9 @@ def test_a_deletion_of_a_certain_object_leaves_no_litter(disk: Disk) -> None:
     assert not [name for name in disk.files() if "deep" in name]
 
 
-def test_what_depends_on_a_lock_is_not_done_without_it(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conditional_change_fails_while_another_holds_the_lock(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     etag = disk.put("a", b"first").etag
     monkeypatch.setattr(directory, "_PATIENCE", (0.0,) * 3)
     held = os.open(disk.bytes_of("a").parent, os.O_RDONLY)
@@ -110,16 +110,18 @@ def test_what_depends_on_a_lock_is_not_done_without_it(disk: Disk, monkeypatch: 
     assert len([name for name in disk.files() if "~" in name]) == 1
 
 
-def test_where_there_are_no_locks_nothing_depends_on_one(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_support_for_locks_only_conditional_changes_are_refused(
+    disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     etag = disk.put("a", b"first").etag
     real = fcntl.flock
 
-    def none_for_directories(file: int, how: int) -> None:
+    def refuse_for_directories(file: int, how: int) -> None:
         if os.path.isdir(f"/proc/self/fd/{file}"):  # noqa: PTH112 - the path of an open file
             raise OSError(errno.ENOLCK, "no locks")
         real(file, how)
 
-    monkeypatch.setattr(fcntl, "flock", none_for_directories)
+    monkeypatch.setattr(fcntl, "flock", refuse_for_directories)
     with pytest.raises(ConfigurationError, match="needs locks"):
         disk.put("a", b"second", if_match=etag)
     with pytest.raises(ConfigurationError, match="needs locks"):
@@ -131,18 +133,18 @@ def test_where_there_are_no_locks_nothing_depends_on_one(disk: Disk, monkeypatch
 # --- tags ---
 
 
-def test_tags_outlast_the_process(disk: Disk) -> None:
+def test_tags_are_stored_on_disk(disk: Disk) -> None:
     disk.put("a", tags={"colour": "Grün", "empty": ""})
     assert Disk(disk.root).tags("a") == {"colour": "Grün", "empty": ""}
 
 
-def test_what_was_put_there_by_hand_has_no_tags(disk: Disk) -> None:
+def test_bytes_written_by_hand_have_no_tags(disk: Disk) -> None:
     disk.put("a", tags={"colour": "red"})
     disk.bytes_of("a").write_bytes(b"by hand")
     assert disk.tags("a") == {}
 
 
-def test_attributes_from_before_there_were_tags_are_read(disk: Disk) -> None:
+def test_attributes_without_tags_are_read(disk: Disk) -> None:
     disk.put("a", content_type="text/plain")
     (note,) = [disk.root / name for name in disk.files() if "~" in name]
     assert b"tags" not in note.read_bytes()

@@ -1,4 +1,4 @@
-"""A root that was copied without its times: its objects are what they were, digests and etags included."""
+"""A root that was copied without modification times: its objects keep their headers, digests and etags."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def fill(root: Path) -> None:
 
 
 @pytest.mark.parametrize("copy", [copy_by_cp, copy_by_tar, copy_by_zip])
-def test_a_copy_has_everything_that_was_kept_beside_the_bytes(
+def test_a_copy_has_the_attributes_of_its_objects(
     root: Path, tmp_path: Path, copy: Callable[[Path, Path], None]
 ) -> None:
     fill(root)
@@ -65,7 +65,7 @@ def test_a_copy_has_everything_that_was_kept_beside_the_bytes(
     assert {key: there.head(key) for key in KEYS} == before
     assert all(info.sha256 and info.headers == HEADERS for info in before.values())
     assert there.tags(KEYS[0]) == {"kind": "test"}
-    # from the first look on, listings have the etags of old, too, and conditions on them hold
+    # after the first read, listings have the old etags too, and conditions on them hold
     page = there.service.send_blocking(ListObjects(NAME))
     assert {each.key: each.etag for each in page.objects} == {key: before[key].etag for key in KEYS}
     assert there.service.send_blocking(GetObject(NAME, KEYS[0], if_match=before[KEYS[0]].etag)).body
@@ -73,7 +73,7 @@ def test_a_copy_has_everything_that_was_kept_beside_the_bytes(
     assert not list((tmp_path / "copy/_/objects").rglob("one*"))
 
 
-def test_a_copy_that_cannot_be_changed_has_everything_but_the_etag(root: Path) -> None:
+def test_a_read_only_copy_has_all_attributes_but_the_etag(root: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can create another user's files")
     fill(root)
@@ -92,7 +92,7 @@ def test_a_copy_that_cannot_be_changed_has_everything_but_the_etag(root: Path) -
     assert before.etag not in {info.etag for info in found}
 
 
-def test_a_damaged_copy_is_not_taken_for_the_object(
+def test_a_damaged_copy_of_an_object_loses_its_attributes_with_a_warning(
     root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(root)
@@ -107,8 +107,8 @@ def test_a_damaged_copy_is_not_taken_for_the_object(
     assert [KEYS[0] in record.getMessage() for record in caplog.records] == [True]
 
 
-def test_attributes_of_earlier_bytes_are_not_believed(root: Path, tmp_path: Path) -> None:
-    """As a process that died before its last step leaves them."""
+def test_attributes_of_earlier_bytes_are_ignored(root: Path, tmp_path: Path) -> None:
+    """A process that dies before its last step leaves such attributes behind."""
     disk = Disk(root)
     disk.put("key", b"first", content_type="text/old")
     notes = root / "_/objects"
@@ -120,8 +120,8 @@ def test_attributes_of_earlier_bytes_are_not_believed(root: Path, tmp_path: Path
     assert Disk(tmp_path / "copy").head("key").headers.content_type == "text/new"
 
 
-def test_attributes_of_a_put_under_way_are_not_believed(root: Path, tmp_path: Path) -> None:
-    """They are there before their bytes, with a second name."""
+def test_attributes_of_an_unfinished_put_are_ignored(root: Path, tmp_path: Path) -> None:
+    """A put links them before the bytes, and until it ends they have a second name."""
     disk = Disk(root)
     disk.put("key", b"words", content_type="text/plain")
     (note,) = (root / "_/objects").glob("key~*")

@@ -1,4 +1,4 @@
-"""Processes killed at each step of a change: the object is the old one or the new one, with its own attributes."""
+"""Processes killed at each step of a change: afterwards the object is the old or the new one, with its attributes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ pytestmark = [
 
 MOST_STEPS = 200
 DEADLY = STEPS if TORTURE else tuple(step for step in STEPS if step != "fsync")
-"""Where a process dies. Without a loss of power, dying before an fsync leaves the same files as dying after it."""
+"""The steps at which processes die. Unless the power fails, dying before an fsync leaves the same files as after it."""
 
 
 def kill_at(number: int) -> Callable[[int, str, Callable[..., Any], tuple[Any, ...]], None]:
-    """Dies before a step, or in the middle of it when it writes."""
+    """Die before this step, or in the middle of it if it writes."""
 
     def meet(count: int, name: str, real: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         if count == number:
@@ -38,8 +38,8 @@ def kill_at(number: int) -> Callable[[int, str, Callable[..., Any], tuple[Any, .
     return meet
 
 
-def hour_later(root: Path) -> None:
-    """Another process writes something, an hour later."""
+def write_an_hour_later(root: Path) -> None:
+    """Let another process write and delete an object an hour later, which also sweeps leftover files."""
     later = DiskService(root, clock=lambda: time.time() + 3601)
     later.send_blocking(PutObject(NAME, "later", b""))
     later.close()
@@ -63,37 +63,37 @@ def test_a_change_that_is_killed_at_any_step_has_happened_or_not(tmp_path: Path,
                 change.make(service, begun)
 
         ended = fork(work)
-        told = f"{change} killed at step {number} {SEEDED}"
-        assert ended in (0, -signal.SIGKILL), told
+        context = f"{change} killed at step {number} {SEEDED}"
+        assert ended in (0, -signal.SIGKILL), context
         found = read_version(root)
-        assert found in (change.before, change.after), told
+        assert found in (change.before, change.after), context
         outcomes.add(found)
         listed = [each.key for each in DiskService(root).send_blocking(ListObjects(NAME, "dir/")).objects]
-        assert listed == (["dir/sub/key"] if found is not None else []), told
+        assert listed == (["dir/sub/key"] if found is not None else []), context
         service.close()
         if ended == 0:
             assert found == change.after
             break
-        go_on(root, change, begun, told)
+        check_leftovers(root, change, begun, context)
     else:
-        raise AssertionError(f"{change} never came to its end")
+        raise AssertionError(f"{change} did not end within {MOST_STEPS} steps")
     assert outcomes == {change.before, change.after}, (
-        "it was never killed before, or never after it took effect"
+        "no process was killed before the change took effect, or none after it"
     )
 
 
-def go_on(root: Path, change: Change, begun: Any, told: str) -> None:
-    """What a dead process left behind is harmless, and deleted an hour later."""
+def check_leftovers(root: Path, change: Change, begun: Any, context: str) -> None:
+    """Check that the files of a dead process are harmless, and deleted an hour later."""
     if change.after is not None and read_version(root) == change.before:
         change.make(DiskService(root), begun)
-        assert read_version(root) == change.after, told
-    hour_later(root)
+        assert read_version(root) == change.after, context
+    write_an_hour_later(root)
     clean = expect_files(root, change)
     left = files(root) - clean
-    # replaced attributes that are not deleted yet belong to no object; there is at most one such file
-    assert all("~" in name for name in left), told
-    assert len(left) <= 1, told
-    assert clean <= files(root), told
+    # there may be one file with replaced attributes that belong to no object any more
+    assert all("~" in name for name in left), context
+    assert len(left) <= 1, context
+    assert clean <= files(root), context
 
 
 def expect_files(root: Path, change: Change) -> set[str]:
@@ -105,7 +105,7 @@ def expect_files(root: Path, change: Change) -> set[str]:
     return clean
 
 
-def test_a_part_that_is_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+def test_a_part_whose_process_is_killed_at_any_step_is_complete_or_missing(tmp_path: Path) -> None:
     bodies = {"new": b"n" * 50_000, "again": b"a" * 50_000, "apart": b"p" * 90_000}
     for kind, body in bodies.items():
         for number in range(1, MOST_STEPS):
@@ -125,20 +125,20 @@ def test_a_part_that_is_killed_at_any_step_is_there_whole_or_not_at_all(tmp_path
                     DiskService(root).send_blocking(UploadPart(NAME, upload, wanted, body))
 
             ended = fork(work)
-            told = f"{kind} killed at step {number} {SEEDED}"
+            context = f"{kind} killed at step {number} {SEEDED}"
             service = DiskService(root)
             found = {part.number: part for part in service.send_blocking(ListParts(NAME, upload)).parts}
             for part in parts:
                 if part.number != wanted:
-                    assert found.pop(part.number) == part, told
-            assert set(found) <= {wanted}, told
-            assert all(part.size == len(body) or part in parts for part in found.values()), told
-            assert service.send_blocking(ListUploads(NAME)) == (upload,), told
-            assert service.send_blocking(ListObjects(NAME)).objects == (), told
+                    assert found.pop(part.number) == part, context
+            assert set(found) <= {wanted}, context
+            assert all(part.size == len(body) or part in parts for part in found.values()), context
+            assert service.send_blocking(ListUploads(NAME)) == (upload,), context
+            assert service.send_blocking(ListObjects(NAME)).objects == (), context
             service.send_blocking(UploadPart(NAME, upload, wanted, body))
             if ended == 0:
                 assert len(found) == 1
                 break
             assert ended == -signal.SIGKILL
         else:
-            raise AssertionError("it never came to its end")
+            raise AssertionError(f"the upload of a part did not end within {MOST_STEPS} steps")

@@ -1,4 +1,4 @@
-"""Listings of a disk: in the order of the keys' bytes, in pages of any size, whatever directories keys lie in."""
+"""Listings of a disk: in the order of the keys' bytes, in pages of any size, whatever the directories of the keys."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ KEYS = st.one_of(
 ).filter(is_allowed)
 
 
-def laid_out(root: str, keys: set[str]) -> Disk:
-    """A disk with these objects, put there without ceremony."""
+def write_files(root: str, keys: set[str]) -> Disk:
+    """Write the files of these objects directly, without the service."""
     disk = Disk(Path(root))
     for key in keys:
         directories, name = place_of(key)
@@ -47,7 +47,7 @@ def laid_out(root: str, keys: set[str]) -> Disk:
 @given(st.sets(KEYS, max_size=15), st.data())
 def test_keys_are_listed_in_the_order_of_their_bytes(keys: set[str], data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
-        disk = laid_out(root, keys)
+        disk = write_files(root, keys)
         ordered = sorted(keys, key=str.encode)
         limit = data.draw(st.integers(1, 10))
         assert disk.keys(limit=limit) == ordered
@@ -61,7 +61,7 @@ def test_keys_are_listed_in_the_order_of_their_bytes(keys: set[str], data: st.Da
         ]
 
 
-def test_a_listing_says_what_the_object_itself_says(tmp_path: Path) -> None:
+def test_a_listing_has_the_size_etag_and_time_of_the_object(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     for key in ("a/b", RAILS_KEY):
         info = disk.put(key, b"words")
@@ -71,18 +71,18 @@ def test_a_listing_says_what_the_object_itself_says(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Directories of a few entries count as large."""
+    """Treat directories with a few entries as large."""
     monkeypatch.setattr(listing, "_HELD", 3)
     monkeypatch.setattr(listing, "_KEPT", 10)
 
 
 @pytest.mark.usefixtures("small_steps")
 @given(st.sets(KEYS, max_size=20), st.integers(1, 10), st.booleans())
-def test_a_directory_that_is_too_large_to_hold_is_read_in_steps(
+def test_a_directory_that_is_too_large_for_memory_is_read_in_steps(
     keys: set[str], limit: int, settled: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as root:
-        disk = laid_out(root, keys)
+        disk = write_files(root, keys)
         if settled:
             for place, _, _ in os.walk(root):
                 os.utime(place, (0, 0))
@@ -90,7 +90,7 @@ def test_a_directory_that_is_too_large_to_hold_is_read_in_steps(
 
 
 def reads_of(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows by one with each directory that is read."""
+    """Return a list that grows by one with each directory that is read."""
     reads: list[int] = []
     scandir = os.scandir
 
@@ -107,17 +107,17 @@ def test_a_large_directory_is_not_read_again_for_every_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = {f"dir/{number:03}" for number in range(100)}
-    disk = laid_out(str(tmp_path), keys)
+    disk = write_files(str(tmp_path), keys)
     os.utime(tmp_path / "_/objects/dir=", (0, 0))
     reads = reads_of(disk, monkeypatch)
     assert disk.keys("dir/", limit=2) == sorted(keys)
-    # the root for each of 50 pages, and the directory at most twice for each ten names that are kept
+    # the root once for each of 50 pages, and the directory at most twice for each ten names that are kept
     assert len(reads) <= 50 + 20
 
 
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("age", [0, 60])
-def test_what_changes_between_two_pages_is_seen(tmp_path: Path, age: int) -> None:
+def test_changes_between_two_pages_are_seen_in_the_second(tmp_path: Path, age: int) -> None:
     disk = Disk(tmp_path)
     for number in range(0, 40, 2):
         disk.put(f"dir/{number:03}")
@@ -134,21 +134,21 @@ def test_what_changes_between_two_pages_is_seen(tmp_path: Path, age: int) -> Non
 
 
 @pytest.mark.usefixtures("small_steps")
-def test_what_changes_in_the_very_instant_of_a_page_is_seen_in_the_next(tmp_path: Path) -> None:
-    disk = laid_out(str(tmp_path), {f"dir/{number:03}" for number in range(0, 40, 2)})
+def test_a_change_at_the_same_instant_as_a_page_is_seen_in_the_next_page(tmp_path: Path) -> None:
+    disk = write_files(str(tmp_path), {f"dir/{number:03}" for number in range(0, 40, 2)})
     directory = tmp_path / "_/objects/dir="
     instant = directory.stat().st_mtime_ns
     first = disk.service.send_blocking(ListObjects(NAME, "dir/", None, 2))
     disk.put("dir/003")
-    os.utime(directory, ns=(instant, instant))  # some file systems tell instants apart only by seconds
+    os.utime(directory, ns=(instant, instant))  # the clock of some file systems only has seconds
     second = disk.service.send_blocking(ListObjects(NAME, "dir/", first.next, 2))
     assert [found.key for found in second.objects] == ["dir/003", "dir/004"]
 
 
-def test_an_object_that_goes_while_it_is_listed_is_left_out(
+def test_an_object_that_is_deleted_during_a_listing_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk = laid_out(str(tmp_path), {"a/1", "a/2", "b/1", "c"})
+    disk = write_files(str(tmp_path), {"a/1", "a/2", "b/1", "c"})
     stat = os.stat
 
     def late(path: Any, **options: Any) -> os.stat_result:

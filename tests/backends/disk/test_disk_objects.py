@@ -1,4 +1,4 @@
-"""Objects on disk: where they lie, what lies beside them, and what is left when something goes wrong."""
+"""Objects on disk: their paths, the files beside them, and the files that a failure leaves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def disk(tmp_path: Path) -> Disk:
 
 @contextmanager
 def as_nobody() -> Iterator[None]:
-    """Permissions mean something again, also for a superuser."""
+    """Become an unprivileged user if this is a superuser, to whom permissions do not apply."""
     if os.geteuid() != 0:
         yield
         return
@@ -48,10 +48,10 @@ def as_nobody() -> Iterator[None]:
         os.seteuid(0)
 
 
-# --- where things lie ---
+# --- paths ---
 
 
-def test_a_root_is_made_with_the_first_object_and_not_before(tmp_path: Path) -> None:
+def test_the_root_is_created_by_the_first_put(tmp_path: Path) -> None:
     disk = Disk(tmp_path / "a" / "b")
     assert disk.keys() == []
     with pytest.raises(ObjectNotFoundError):
@@ -62,7 +62,9 @@ def test_a_root_is_made_with_the_first_object_and_not_before(tmp_path: Path) -> 
     assert disk.get("key").body == b"words"
 
 
-def test_a_relative_root_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relative_root_does_not_follow_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     service = DiskService("files")
     monkeypatch.chdir("/")
@@ -70,7 +72,7 @@ def test_a_relative_root_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.
     assert (tmp_path / "files" / "_" / "objects" / "key").read_bytes() == b"words"
 
 
-def test_an_object_is_its_bytes_and_one_small_file_beside_them(disk: Disk) -> None:
+def test_an_object_has_a_file_with_its_bytes_and_one_with_its_attributes(disk: Disk) -> None:
     info = disk.put("photos/ada.png", b"bytes", content_type="image/png")
     assert disk.files() == {
         "_/objects/photos=/ada.png",
@@ -79,7 +81,7 @@ def test_an_object_is_its_bytes_and_one_small_file_beside_them(disk: Disk) -> No
     assert (disk.root / "_/objects/photos=/ada.png").read_bytes() == b"bytes"
 
 
-def test_a_replaced_object_leaves_nothing_of_the_old_one(disk: Disk) -> None:
+def test_a_replaced_object_leaves_no_files(disk: Disk) -> None:
     disk.put("key", b"old", content_type="text/plain")
     info = disk.put("key", b"new")
     assert disk.files() == {"_/objects/key", f"_/objects/key~{info.etag}"}
@@ -87,7 +89,7 @@ def test_a_replaced_object_leaves_nothing_of_the_old_one(disk: Disk) -> None:
     assert info.headers == ObjectHeaders()
 
 
-def test_what_is_deleted_leaves_no_empty_directories(disk: Disk) -> None:
+def test_deleted_objects_leave_no_empty_directories(disk: Disk) -> None:
     for key in ("a/b/c/d", "a/b/e", RAILS_KEY, f"variants/{RAILS_KEY}/{HEX}", "x" * 250 + "/y"):
         disk.put(key)
     disk.delete("a/b/c/d")
@@ -115,7 +117,7 @@ def test_files_have_the_modes_that_the_umask_leaves(tmp_path: Path) -> None:
     assert list(modes.values()) == [0o750, 0o640, 0o640]
 
 
-# --- what others have put there ---
+# --- files of other programs ---
 
 
 def test_a_file_of_active_storage_is_an_object(disk: Disk) -> None:
@@ -136,7 +138,7 @@ def test_a_file_of_active_storage_is_an_object(disk: Disk) -> None:
     assert not path.exists()
 
 
-def test_a_file_that_is_written_anew_by_others_has_another_etag_and_no_attributes(disk: Disk) -> None:
+def test_an_object_that_another_program_rewrote_has_another_etag_and_no_attributes(disk: Disk) -> None:
     info = disk.put(RAILS_KEY, b"ours", content_type="text/plain")
     disk.bytes_of(RAILS_KEY).write_bytes(b"them")
     found = disk.get(RAILS_KEY).info
@@ -147,20 +149,22 @@ def test_a_file_that_is_written_anew_by_others_has_another_etag_and_no_attribute
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b'{"key":7}', b'{"key":"k","metadata":[]}', b"\xff"])
-def test_attributes_that_cannot_be_read_are_as_good_as_none(disk: Disk, text: bytes) -> None:
+def test_malformed_attributes_are_ignored(disk: Disk, text: bytes) -> None:
     info = disk.put("key", b"words", content_type="text/plain")
     (disk.root / f"_/objects/key~{info.etag}").write_bytes(text)
     found = disk.get("key")
     assert (found.body, found.info.headers) == (b"words", ObjectHeaders())
 
 
-def test_a_root_that_was_copied_with_its_times_has_its_attributes(disk: Disk, tmp_path: Path) -> None:
+def test_a_root_that_was_copied_with_modification_times_keeps_its_attributes(
+    disk: Disk, tmp_path: Path
+) -> None:
     info = disk.put("dir/key", b"words", content_type="text/plain", if_absent="id")
     subprocess.run(["cp", "-a", disk.root, tmp_path / "copy"], check=True)
     assert Disk(tmp_path / "copy").get("dir/key").info == info
 
 
-def test_what_is_not_an_object_is_not_listed_and_not_found(disk: Disk) -> None:
+def test_files_that_are_not_objects_are_not_listed_and_not_found(disk: Disk) -> None:
     disk.put("real")
     objects = disk.root / "_" / "objects"
     (objects / "UPPER").write_bytes(b"x")
@@ -208,10 +212,10 @@ def test_the_root_itself_may_be_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "real" / "_" / "objects" / "key").read_bytes() == b"words"
 
 
-# --- what goes wrong ---
+# --- failures ---
 
 
-def test_bytes_with_another_digest_leave_no_trace(disk: Disk) -> None:
+def test_bytes_with_another_digest_are_not_stored(disk: Disk) -> None:
     disk.put("key", b"old")
     before = disk.files()
     for digest in ({"md5": "1B2M2Y8AsgTpgAmY7PhCfg=="}, {"sha256": "A" * 43 + "="}):
@@ -222,7 +226,7 @@ def test_bytes_with_another_digest_leave_no_trace(disk: Disk) -> None:
     assert disk.get("key").body == b"old"
 
 
-def test_a_put_that_is_refused_for_what_is_there_leaves_no_trace(disk: Disk) -> None:
+def test_a_put_that_an_existing_object_refuses_changes_nothing(disk: Disk) -> None:
     disk.put("key", b"first", if_absent="one")
     before = disk.files()
     with pytest.raises(PreconditionFailedError):
@@ -231,7 +235,7 @@ def test_a_put_that_is_refused_for_what_is_there_leaves_no_trace(disk: Disk) -> 
     assert disk.head("key").put_id == "one"
 
 
-def test_a_root_that_is_a_file_cannot_be_written_nor_read(tmp_path: Path) -> None:
+def test_a_root_that_is_a_file_is_not_writable(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"mine")
     for root in (tmp_path / "file", tmp_path / "file" / "below"):
         disk = Disk(root)
@@ -242,7 +246,7 @@ def test_a_root_that_is_a_file_cannot_be_written_nor_read(tmp_path: Path) -> Non
     assert (tmp_path / "file").read_bytes() == b"mine"
 
 
-def test_a_root_that_is_not_ours_to_write_is_still_read(disk: Disk) -> None:
+def test_a_read_only_root_can_be_read(disk: Disk) -> None:
     disk.put("key")
     before = disk.files()
     with open_to_all(disk.root.parent), as_nobody():
@@ -264,7 +268,7 @@ def test_a_root_that_is_not_ours_to_write_is_still_read(disk: Disk) -> None:
 
 @contextmanager
 def open_to_all(path: Path) -> Iterator[None]:
-    """Let others in on the way to a directory."""
+    """Let all users enter a directory and its parents."""
     closed = [parent for parent in (path, *path.parents) if not parent.stat().st_mode & 0o005]
     modes = {parent: parent.stat().st_mode & 0o7777 for parent in closed}
     for parent, mode in modes.items():
@@ -276,7 +280,7 @@ def open_to_all(path: Path) -> Iterator[None]:
             parent.chmod(mode)
 
 
-def test_bytes_that_may_not_be_read_are_a_store_error(disk: Disk) -> None:
+def test_unreadable_bytes_are_a_store_error(disk: Disk) -> None:
     disk.put("key")
     disk.bytes_of("key").chmod(0)
     with open_to_all(disk.root.parent), as_nobody(), pytest.raises(StoreError, match="cannot be read"):
@@ -284,7 +288,7 @@ def test_bytes_that_may_not_be_read_are_a_store_error(disk: Disk) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 1, 4096, 99_999])
-def test_a_full_disk_leaves_what_was_there_and_nothing_else(disk: Disk, limit: int) -> None:
+def test_a_put_or_copy_to_a_full_disk_changes_nothing(disk: Disk, limit: int) -> None:
     disk.put("key", b"old")
     disk.put("large", b"x" * 100_000)
     before = disk.files()
@@ -301,7 +305,7 @@ def test_a_full_disk_leaves_what_was_there_and_nothing_else(disk: Disk, limit: i
     assert disk.get("key").body == b"old"
 
 
-def test_attributes_that_cannot_be_written_keep_the_bytes_from_being_seen(disk: Disk) -> None:
+def test_bytes_are_not_visible_if_their_attributes_cannot_be_written(disk: Disk) -> None:
     disk.put("key", b"old")
     before = disk.files()
     with no_file_above(100), pytest.raises(StoreFullError):
@@ -313,7 +317,7 @@ def test_attributes_that_cannot_be_written_keep_the_bytes_from_being_seen(disk: 
 # --- identity ---
 
 
-def test_bytes_that_are_replaced_at_once_by_others_of_their_size_have_another_etag(disk: Disk) -> None:
+def test_bytes_that_are_replaced_at_once_by_as_many_others_get_another_etag(disk: Disk) -> None:
     etags = {disk.put("key", b"%03d" % number).etag for number in range(200)}
     assert len(etags) == 200
     assert disk.files() == {"_/objects/key", f"_/objects/key~{disk.head('key').etag}"}
@@ -330,14 +334,14 @@ def test_two_puts_in_the_same_instant_do_not_share_attributes(
     assert disk.get("key").info.headers.content_type == "text/two"
 
 
-# --- litter ---
+# --- leftover files ---
 
 
 HOUR_LATER = 3601.0
 
 
 def crash_put(root: Path, call: str) -> None:
-    """A process that dies in the middle of a put, before its first call of a function of the system."""
+    """Let a process die during a put, before its first use of this system call."""
     script = f"""
 import os, signal, sys
 from holdall.backends.disk import DiskService
@@ -352,7 +356,7 @@ DiskService(sys.argv[1]).send_blocking(PutObject("disk", "dir/key", b"words"))
 
 
 @pytest.mark.parametrize("call", ["pwrite", "utime", "link", "rename"])
-def test_the_litter_of_the_dead_is_swept_after_an_hour(disk: Disk, call: str) -> None:
+def test_the_leftover_files_of_a_dead_process_are_swept_after_an_hour(disk: Disk, call: str) -> None:
     disk.put("other")
     before = disk.files()
     crash_put(disk.root, call)
@@ -367,8 +371,8 @@ def test_the_litter_of_the_dead_is_swept_after_an_hour(disk: Disk, call: str) ->
     assert disk.files() == before
 
 
-def test_what_somebody_is_at_work_on_is_never_swept(disk: Disk) -> None:
-    # stopped where its attributes are there already, and its bytes are not
+def test_the_files_of_an_unfinished_put_are_never_swept(disk: Disk) -> None:
+    # the process waits after it has linked the attributes and before it links the bytes
     script = """
 import os, sys
 from holdall.backends.disk import DiskService
@@ -386,7 +390,7 @@ DiskService(sys.argv[1]).send_blocking(PutObject("disk", "slow", b"words"))
         assert slow.line() == "ready"
         later = DiskService(disk.root, clock=lambda: time.time() + HOUR_LATER)
         later.send_blocking(PutObject(NAME, "other", b"new"))
-        slow.tell("go on")
+        slow.tell("continue")
         slow.finish()
     assert disk.get("slow").body == b"words"
     assert disk.get("slow").info.md5 is not None

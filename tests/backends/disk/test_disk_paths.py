@@ -1,4 +1,4 @@
-"""Keys and paths: each key has its own, everywhere, and each path is one key's."""
+"""Keys and paths: each key has its own path on every file system, and each path belongs to at most one key."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def path_of(key: str) -> str:
 @example("a/" * 512)
 @example("\U0010ffff" * 256)
 @example("." * 3 + "/" + "." * 300)
-def test_a_key_can_be_told_from_its_path(key: str) -> None:
+def test_a_path_can_be_converted_back_to_its_key(key: str) -> None:
     assert key_at(*place_of(key)) == key
 
 
@@ -98,15 +98,15 @@ def test_a_key_can_be_told_from_its_path(key: str) -> None:
 @example(["a", "a/", "a//", "/a", "a/b"])
 @example(["x" * 200, "x" * 201, "x" * 200 + "/", "x" * 200 + "/x"])
 @example(["/".join("a" * 33), "/".join("a" * 34), "/".join("a" * 32)])
-def test_no_two_keys_share_a_path_even_where_case_and_forms_of_letters_are_ignored(keys: list[str]) -> None:
+def test_no_two_keys_share_a_path_even_if_case_and_unicode_forms_are_ignored(keys: list[str]) -> None:
     folded = [unicodedata.normalize("NFKC", path_of(key)).casefold() for key in keys]
     assert len(set(folded)) == len(keys)
-    for one in folded:  # nor is one's file in the way of another's directory
+    for one in folded:  # and no key's file has the path of another key's directory
         assert not any(other.startswith(f"{one}/") for other in folded)
 
 
 @given(KEYS)
-def test_a_path_stays_below_the_root_and_means_the_same_to_all_file_systems(key: str) -> None:
+def test_a_path_is_below_the_root_and_valid_on_every_file_system(key: str) -> None:
     directories, name = place_of(key)
     for part in (*directories, name):
         assert part not in ("", ".", "..")
@@ -159,9 +159,7 @@ def test_a_shelf_covers_a_prefix_of_all_keys_on_it(key: str, data: st.DataObject
         ("a/" * 34 + "z", f"_/objects/{'a=/' * 32}a%2fa%2fz"),
     ],
 )
-def test_keys_of_active_storage_lie_where_it_has_them_and_others_where_they_can_be_read(
-    key: str, path: str
-) -> None:
+def test_keys_of_active_storage_have_its_paths_and_other_keys_readable_ones(key: str, path: str) -> None:
     assert path_of(key) == path
 
 
@@ -196,6 +194,6 @@ def test_keys_of_active_storage_lie_where_it_has_them_and_others_where_they_can_
         f"xt/ap/{RAILS_KEY.upper()}",
     ],
 )
-def test_a_path_that_no_key_has_is_nobodys(path: str) -> None:
+def test_other_paths_belong_to_no_key(path: str) -> None:
     *directories, name = path.split("/")
     assert key_at(tuple(directories), name) is None

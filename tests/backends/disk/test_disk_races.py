@@ -1,4 +1,4 @@
-"""Many processes on one root: one winner, whole objects, and nothing that one does is in another's way."""
+"""Many processes on one root: one creator succeeds, and readers see whole objects whatever other processes do."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEY = "dir/sub/key"
 
 
 def race(count: int, run: Callable[[int], Any]) -> list[int]:
-    """What processes give that all begin at the same moment; one that fails ends with 99."""
+    """Start processes at the same moment; return their exit codes, which are 99 after an exception."""
     ready, begin = os.pipe(), os.pipe()
     children = []
     for number in range(count):
@@ -51,7 +51,7 @@ def race(count: int, run: Callable[[int], Any]) -> list[int]:
                 os.write(ready[1], b".")
                 os.read(begin[0], 1)  # ends when the parent closes it
                 code = int(run(number) or 0)
-            except BaseException:  # noqa: BLE001 - told, and the child ends
+            except BaseException:  # noqa: BLE001 - printed, and the child ends
                 traceback.print_exc()
             finally:
                 os._exit(code)
@@ -65,7 +65,7 @@ def race(count: int, run: Callable[[int], Any]) -> list[int]:
 
 
 def body_of(version: int) -> bytes:
-    """Bytes that can be told from all others, each piece of them."""
+    """Return bytes of which every piece shows the version."""
     return b"%08d" % version * Random(version).randrange(1, 8000)
 
 
@@ -75,17 +75,17 @@ def put(service: DiskService, key: str, version: int, **options: Any) -> None:
 
 
 def check_whole(found: ObjectRange) -> int:
-    """That bytes and attributes are of one version, which is given."""
+    """Check that bytes and attributes belong to one version, and return it."""
     version = int(found.body[:8])
     assert found.body == body_of(version), f"bytes of several versions {SEEDED}"
     assert found.info.size == len(found.body)
-    assert found.info.headers.metadata == {"version": str(version)}, f"attributes of others {SEEDED}"
+    assert found.info.headers.metadata == {"version": str(version)}, f"attributes of another version {SEEDED}"
     assert found.info.sha256 == sha256_of(found.body)
     return version
 
 
 def clean(root: Path, *keys: str) -> set[str]:
-    """The files that there should be."""
+    """The expected files of these objects."""
     wanted = set()
     for found in DiskService(root).send_blocking(ListObjects(NAME)).objects:
         assert found.key in keys
@@ -96,7 +96,7 @@ def clean(root: Path, *keys: str) -> set[str]:
 
 
 @pytest.mark.parametrize("kind", ["put", "copy", "upload"])
-def test_of_many_that_create_an_object_one_succeeds(tmp_path: Path, kind: str) -> None:
+def test_one_of_many_processes_that_create_an_object_succeeds(tmp_path: Path, kind: str) -> None:
     for round in range(ROUNDS * 2):
         root = tmp_path / str(round)
 
@@ -128,7 +128,7 @@ def test_of_many_that_create_an_object_one_succeeds(tmp_path: Path, kind: str) -
         assert found.info.put_id == str(ended.index(0))
 
 
-def test_readers_see_whole_objects_with_their_own_attributes_while_others_replace_them(
+def test_readers_see_whole_objects_with_their_attributes_while_writers_replace_them(
     tmp_path: Path,
 ) -> None:
     put(DiskService(tmp_path), KEY, 1)
@@ -145,7 +145,7 @@ def test_readers_see_whole_objects_with_their_own_attributes_while_others_replac
                 found = service.send_blocking(GetObject(NAME, KEY))
                 check_whole(found)
                 half = len(found.body) // 2
-                with suppress(PreconditionFailedError):  # it was replaced, and that is told
+                with suppress(PreconditionFailedError):  # the object was replaced in between
                     rest = service.send_blocking(GetObject(NAME, KEY, half, None, found.info.etag))
                     assert rest.body == found.body[half:]
 
@@ -153,7 +153,7 @@ def test_readers_see_whole_objects_with_their_own_attributes_while_others_replac
     assert files(tmp_path) == clean(tmp_path, KEY)
 
 
-def test_readers_see_whole_objects_or_none_while_others_put_and_delete_them(tmp_path: Path) -> None:
+def test_readers_see_whole_objects_or_none_while_writers_put_and_delete_them(tmp_path: Path) -> None:
     turns = 40 * ROUNDS
 
     def work(number: int) -> None:
@@ -174,7 +174,7 @@ def test_readers_see_whole_objects_or_none_while_others_put_and_delete_them(tmp_
     assert files(tmp_path) == clean(tmp_path, KEY)
 
 
-def test_directories_that_come_and_go_are_in_nobodys_way(tmp_path: Path) -> None:
+def test_creating_and_deleting_directories_does_not_disturb_other_processes(tmp_path: Path) -> None:
     turns = 25 * ROUNDS
 
     def work(number: int) -> None:
@@ -194,13 +194,13 @@ def test_directories_that_come_and_go_are_in_nobodys_way(tmp_path: Path) -> None
     assert not (tmp_path / "_/objects/a=").exists()
 
 
-def test_an_upload_that_many_go_on_with_at_once_is_one_of_what_they_sent(tmp_path: Path) -> None:
+def test_an_upload_that_many_processes_continue_consists_of_whole_parts(tmp_path: Path) -> None:
     for round in range(ROUNDS * 2):
         root = tmp_path / str(round)
         first = DiskService(root)
         upload = first.send_blocking(BeginUpload(NAME, KEY))
 
-        def go_on(number: int, root: Path = root, upload: Any = upload) -> int:
+        def continue_upload(number: int, root: Path = root, upload: Any = upload) -> int:
             service = DiskService(root)
             parts = []
             for place in (1, 2, 3):
@@ -208,16 +208,16 @@ def test_an_upload_that_many_go_on_with_at_once_is_one_of_what_they_sent(tmp_pat
                 try:
                     parts.append(service.send_blocking(UploadPart(NAME, upload, place, body)))
                 except ObjectNotFoundError:
-                    return 2  # another was quicker
+                    return 2  # another process has completed the upload
             try:
                 service.send_blocking(CompleteUpload(NAME, upload, tuple(parts)))
             except PreconditionFailedError:
-                return 1  # another has replaced a part of ours
+                return 1  # another process has replaced one of our parts
             except ObjectNotFoundError:
                 return 2
             return 0
 
-        ended = race(4, go_on)
+        ended = race(4, continue_upload)
         assert set(ended) <= {0, 1, 2}, f"{ended} {SEEDED}"
         try:
             found = DiskService(root).send_blocking(GetObject(NAME, KEY))
@@ -227,4 +227,4 @@ def test_an_upload_that_many_go_on_with_at_once_is_one_of_what_they_sent(tmp_pat
         pieces = [found.body[start : start + 100_000] for start in range(0, 300_000, 100_000)]
         whole = {b"%d%d" % (number, place) * 50_000 for number in range(4) for place in (1, 2, 3)}
         assert len(found.body) == 300_000
-        assert set(pieces) <= whole, f"a part of several hands {SEEDED}"
+        assert set(pieces) <= whole, f"a part mixes the bytes of several processes {SEEDED}"

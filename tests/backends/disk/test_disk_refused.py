@@ -1,4 +1,4 @@
-"""A disk that refuses a step of a change: the error tells the truth, and nothing is left of what failed."""
+"""A disk that refuses a step of a change: the error states the outcome correctly, and no files are left over."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.torture
 MOST_STEPS = 200
 
 
-class Refusing:
-    """Refuses one step, ``refused``; ``reached`` is how many there were."""
+class RefusedStep:
+    """Refuses the step of this number; ``refused`` is its name, ``reached`` the number of the last step."""
 
     def __init__(self, number: int, code: int) -> None:
         self._number, self._code = number, code
@@ -40,7 +40,7 @@ class Refusing:
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC], ids=lambda code: errno.errorcode[code])
 @pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_a_refused_step_leaves_what_was_there_or_tells_that_it_may_have_happened(
+def test_after_a_refused_step_the_object_is_unchanged_or_the_outcome_unknown(
     tmp_path: Path, change: Change, code: int
 ) -> None:
     for number in range(1, MOST_STEPS):
@@ -51,26 +51,26 @@ def test_a_refused_step_leaves_what_was_there_or_tells_that_it_may_have_happened
         begun = change.prepare(service)
         before = files(root)
         error: BaseException | None = None
-        refusing = Refusing(number, code)
+        step = RefusedStep(number, code)
         try:
-            with at_each_step(refusing):
+            with at_each_step(step):
                 change.make(service, begun)
         except HoldallError as refusal:
             error = refusal
         found = read_version(root)
-        if error is None:  # it succeeded: what could not be done was not needed
+        if error is None:  # the change succeeded: it did not need the refused step
             assert found == change.after
         elif isinstance(error, OutcomeUnknown):
             assert found in (change.before, change.after)
-        elif not change.name.startswith("delete"):  # once it is seen to be gone, it cannot come back
+        elif not change.name.startswith("delete"):  # a deletion cannot be undone
             assert isinstance(error, StoreError)
             assert isinstance(error, StoreFullError) or code == errno.EIO
             assert found == change.before
             left = files(root) ^ before
-            assert not left or refusing.refused == "unlink", f"step {number}, {refusing.refused}, left {left}"
+            assert not left or step.refused == "unlink", f"step {number}, {step.refused}, left {left}"
         service.close()
-        if refusing.reached < number:
+        if step.reached < number:
             assert error is None
             break
     else:
-        raise AssertionError(f"{change} never came to its end")
+        raise AssertionError(f"{change} did not end within {MOST_STEPS} steps")

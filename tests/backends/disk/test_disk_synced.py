@@ -1,4 +1,4 @@
-"""What reaches the disk before a change is acknowledged, and in which order."""
+"""Which files a change syncs before it is acknowledged, and in which order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from disk_steps import run_script, strace_missing, trace_command
 pytestmark = pytest.mark.torture
 
 SYNC = re.compile(r" fsync\(\d+<([^>]*)>\) += 0")
-SAID = re.compile(r' write\(1<[^>]*>, "(begin|ack)')
+PRINTED = re.compile(r' write\(1<[^>]*>, "(begin|ack)')
 TAKES_PLACE = re.compile(r" (?:rename\w*|link\w*)\(.*\"key\"")
 ATTRIBUTES = re.compile(r" link\w*\(.*\"key~")
 REMOVED = re.compile(r" unlink\w*\(.*\"key\"")
@@ -19,20 +19,20 @@ MADE = re.compile(r' mkdir\w*\(\d+<([^>]*)>, "([^"]*)"')
 
 
 def changes(tmp_path: Path, kind: str) -> list[list[str]]:
-    """The system calls of each change, from its beginning to its acknowledgement."""
+    """Return the system calls of each change, from its beginning to its acknowledgement."""
     reason = strace_missing()
     if reason is not None:
         pytest.skip(reason)
     trace = tmp_path / "trace"
     calls = "trace=write,fsync,fdatasync,rename,renameat,renameat2,link,linkat,unlink,unlinkat,mkdir,mkdirat"
-    said = run_script("disk_writer.py", tmp_path / "root", kind, prefix=trace_command(trace, calls))
-    assert said == ["begin", "ack"] * 3
+    lines = run_script("disk_writer.py", tmp_path / "root", kind, prefix=trace_command(trace, calls))
+    assert lines == ["begin", "ack"] * 3
     found: list[list[str]] = []
     under_way = False
     for line in trace.read_text().splitlines():
-        heard = SAID.search(line)
-        if heard is not None:
-            under_way = heard[1] == "begin"
+        printed = PRINTED.search(line)
+        if printed is not None:
+            under_way = printed[1] == "begin"
             if under_way:
                 found.append([])
         elif under_way:
@@ -47,7 +47,7 @@ def place_of(calls: list[str], pattern: re.Pattern[str]) -> int:
 
 
 def find_syncs(calls: list[str], name: str) -> list[int]:
-    """Where files or directories whose paths have this in them were synced."""
+    """Return the positions of the syncs of files and directories whose paths contain ``name``."""
     return [
         place
         for place, call in enumerate(calls)
@@ -56,23 +56,23 @@ def find_syncs(calls: list[str], name: str) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["put", "create", "upload"])
-def test_bytes_and_attributes_are_synced_before_they_are_seen_and_their_place_before_it_is_told(
+def test_bytes_and_attributes_are_synced_before_they_are_visible_and_the_directory_before_the_reply(
     tmp_path: Path, kind: str
 ) -> None:
     for number, calls in enumerate(changes(tmp_path, kind)):
         taken = place_of(calls, TAKES_PLACE)
         bytes_synced = find_syncs(calls[:taken], "/data" if kind == "upload" else "_/temporary/")
         notes_synced = find_syncs(calls[:taken], ".json")
-        assert set(bytes_synced) - set(notes_synced), "the bytes were seen before they were synced"
-        assert notes_synced, "the attributes were seen before they were synced"
+        assert set(bytes_synced) - set(notes_synced), "the bytes were visible before they were synced"
+        assert notes_synced, "the attributes were visible before they were synced"
         assert notes_synced[0] < place_of(calls, ATTRIBUTES) < taken
         assert find_syncs(calls[taken:], f"dir%20{number}="), (
-            "it was acknowledged before its place was synced"
+            "the change was acknowledged before its directory was synced"
         )
 
 
 @pytest.mark.parametrize("kind", ["put", "create", "upload"])
-def test_a_new_directory_is_synced_before_anything_is_put_into_it(tmp_path: Path, kind: str) -> None:
+def test_a_new_directory_is_synced_before_it_contains_an_object(tmp_path: Path, kind: str) -> None:
     made = 0
     for calls in changes(tmp_path, kind):
         taken = place_of(calls, TAKES_PLACE)
@@ -84,7 +84,7 @@ def test_a_new_directory_is_synced_before_anything_is_put_into_it(tmp_path: Path
     assert made >= 3
 
 
-def test_a_deletion_is_synced_before_it_is_told(tmp_path: Path) -> None:
+def test_a_deletion_is_synced_before_it_is_acknowledged(tmp_path: Path) -> None:
     for number, calls in enumerate(changes(tmp_path, "delete")):
         assert find_syncs(calls[place_of(calls, REMOVED) :], f"dir%20{number}=")
 

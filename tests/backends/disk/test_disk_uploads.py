@@ -1,4 +1,4 @@
-"""Uploads in parts on disk: where parts lie, how an upload is gone on with elsewhere, and what is checked again."""
+"""Uploads in parts on disk: where parts are stored, how another process continues, and what is verified again."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def data_of(disk: Disk, id: str) -> Path:
     return disk.root / "_" / "uploads" / id / "data"
 
 
-# --- where parts lie ---
+# --- places of parts ---
 
 PIECES = st.builds(
     Piece,
@@ -74,13 +74,13 @@ PIECES = st.builds(
 
 
 @given(PIECES)
-def test_a_part_can_be_told_from_the_name_of_its_record(piece: Piece) -> None:
+def test_the_name_of_a_record_can_be_converted_back_to_its_part(piece: Piece) -> None:
     assert piece_of(piece.name) == piece
     assert len(piece.name) < 120
 
 
 def arrange(arrivals: Iterable[tuple[int, int]]) -> dict[int, Piece]:
-    """Where parts lie that have come one after the other, each with a number and a size."""
+    """Place parts in the order of their arrival, each given by its number and size."""
     kept: dict[int, Piece] = {}
     for number, size in arrivals:
         placed = {
@@ -94,7 +94,7 @@ def arrange(arrivals: Iterable[tuple[int, int]]) -> dict[int, Piece]:
 
 
 @given(st.lists(st.tuples(st.integers(1, 12), st.integers(0, 20)), max_size=40))
-def test_no_part_ever_lies_where_another_does(arrivals: list[tuple[int, int]]) -> None:
+def test_parts_never_overlap(arrivals: list[tuple[int, int]]) -> None:
     kept = arrange(arrivals)
     placed = [kept[number] for number in sorted(kept) if kept[number].offset is not None]
     for one, other in pairwise(placed):
@@ -103,26 +103,28 @@ def test_no_part_ever_lies_where_another_does(arrivals: list[tuple[int, int]]) -
 
 
 @given(st.permutations(range(1, 9)), st.integers(1, 100), st.integers(0, 100))
-def test_parts_of_one_length_lie_in_order_however_they_come(order: list[int], size: int, last: int) -> None:
+def test_parts_of_equal_size_are_stored_in_order_whatever_the_order_of_arrival(
+    order: list[int], size: int, last: int
+) -> None:
     if order[0] == 8:
-        order = [*order[1:], 8]  # the last part says nothing about the length of the others
+        order = [*order[1:], 8]  # the size of the last part says nothing about that of the others
     kept = arrange((number, min(last, size) if number == 8 else size) for number in order)
     assert [kept[number].offset for number in range(1, 9)] == [size * number for number in range(8)]
 
 
 @given(st.lists(st.integers(0, 100), min_size=1, max_size=20))
-def test_parts_that_come_in_order_lie_in_order_whatever_their_lengths(sizes: list[int]) -> None:
+def test_parts_that_arrive_in_order_are_stored_in_order_whatever_their_sizes(sizes: list[int]) -> None:
     kept = arrange(enumerate(sizes, 1))
     assert [kept[number + 1].offset for number in range(len(sizes))] == [
         sum(sizes[:number]) for number in range(len(sizes))
     ]
 
 
-def test_a_part_beyond_the_largest_object_does_not_lie_in_the_shared_file() -> None:
+def test_a_part_beyond_the_maximum_object_size_is_not_stored_in_the_shared_file() -> None:
     assert offset_for(MAX_PARTS, 2**30, None, None) is None
 
 
-def test_completing_parts_that_lie_in_order_moves_no_bytes(disk: Disk) -> None:
+def test_completing_parts_that_are_stored_in_order_copies_no_bytes(disk: Disk) -> None:
     upload = disk.begin()
     parts = {number: disk.part(upload, number, body_of(number)) for number in (2, 1, 4, 3)}
     file = data_of(disk, upload.id).stat()
@@ -148,7 +150,7 @@ def test_completing_parts_that_lie_in_order_moves_no_bytes(disk: Disk) -> None:
     ],
     ids=str,
 )
-def test_parts_of_any_lengths_in_any_order_make_the_object(disk: Disk, sizes: dict[int, int]) -> None:
+def test_parts_of_any_size_in_any_order_become_the_object(disk: Disk, sizes: dict[int, int]) -> None:
     upload = disk.begin()
     parts = {number: disk.part(upload, number, body_of(number, size)) for number, size in sizes.items()}
     numbers = sorted(sizes)
@@ -159,7 +161,7 @@ def test_parts_of_any_lengths_in_any_order_make_the_object(disk: Disk, sizes: di
 
 
 @pytest.mark.parametrize("again", [10, 5, 20, 0])
-def test_a_part_that_is_sent_again_takes_the_place_of_the_first(disk: Disk, again: int) -> None:
+def test_a_part_that_is_sent_again_replaces_the_first(disk: Disk, again: int) -> None:
     upload = disk.begin()
     parts = [disk.part(upload, number, body_of(number, 10)) for number in (1, 2, 3)]
     parts[1] = disk.part(upload, 2, body_of(20, again))
@@ -168,14 +170,14 @@ def test_a_part_that_is_sent_again_takes_the_place_of_the_first(disk: Disk, agai
     assert disk.get("big").body == body
 
 
-def test_parts_that_are_not_wanted_are_not_in_the_object(disk: Disk) -> None:
+def test_parts_that_the_completion_does_not_name_are_not_in_the_object(disk: Disk) -> None:
     upload = disk.begin()
     parts = [disk.part(upload, number, body_of(number, 10)) for number in (1, 2, 3)]
     assert disk.complete(upload, *parts[:2]).size == 20
     assert disk.get("big").body == body_of(1, 10) + body_of(2, 10)
 
 
-def test_parts_taken_from_objects_lie_in_order_too(disk: Disk) -> None:
+def test_parts_copied_from_objects_are_stored_in_order_too(disk: Disk) -> None:
     bodies = [body_of(1, 1000), body_of(2, 3000), body_of(3, 10)]
     upload = disk.begin()
     parts = []
@@ -189,10 +191,10 @@ def test_parts_taken_from_objects_lie_in_order_too(disk: Disk) -> None:
     assert disk.bytes_of("big").stat().st_ino == inode
 
 
-# --- going on elsewhere ---
+# --- several processes ---
 
 
-def test_another_process_goes_on_with_an_upload(disk: Disk) -> None:
+def test_another_process_can_continue_an_upload(disk: Disk) -> None:
     upload = disk.begin("big", "text/plain")
     first = disk.part(upload, 1, body_of(1))
     second = disk.part(upload, 2, body_of(2))
@@ -207,7 +209,7 @@ def test_another_process_goes_on_with_an_upload(disk: Disk) -> None:
     assert other.get("big").body == body
 
 
-def test_a_part_that_another_process_replaced_is_not_taken_for_ours(disk: Disk) -> None:
+def test_a_completion_with_a_part_that_another_process_replaced_is_refused(disk: Disk) -> None:
     upload = disk.begin()
     mine = [disk.part(upload, number, body_of(number)) for number in (1, 2)]
     theirs = Disk(disk.root).part(upload, 1, body_of(9))
@@ -218,7 +220,7 @@ def test_a_part_that_another_process_replaced_is_not_taken_for_ours(disk: Disk) 
     assert disk.get("big").body == body
 
 
-def test_a_part_that_another_process_replaced_by_the_same_is_read_again(disk: Disk) -> None:
+def test_a_part_that_another_process_replaced_with_the_same_bytes_is_accepted(disk: Disk) -> None:
     upload = disk.begin()
     part = disk.part(upload, 1, body_of(1))
     assert Disk(disk.root).part(upload, 1, body_of(1)) == part
@@ -235,11 +237,11 @@ def test_more_than_a_page_of_parts_is_listed_in_pages(disk: Disk) -> None:
     assert (second.parts, second.next) == (tuple(parts[1000:]), None)
 
 
-# --- what a power cut may leave ---
+# --- loss of power ---
 
 
 def damage(disk: Disk, id: str, offset: int) -> None:
-    """What is left of bytes that were never synced."""
+    """Overwrite bytes with zeros, as a loss of power does to bytes that were never synced."""
     file = os.open(data_of(disk, id), os.O_WRONLY)
     try:
         os.pwrite(file, bytes(100), offset)
@@ -248,7 +250,7 @@ def damage(disk: Disk, id: str, offset: int) -> None:
 
 
 @pytest.mark.parametrize("lost", ["zeroed", "cut off"])
-def test_a_part_whose_bytes_were_lost_is_as_good_as_never_sent(disk: Disk, lost: str) -> None:
+def test_a_part_whose_bytes_were_lost_must_be_sent_again(disk: Disk, lost: str) -> None:
     upload = disk.begin()
     parts = [disk.part(upload, number, body_of(number)) for number in (1, 2, 3)]
     if lost == "zeroed":
@@ -266,7 +268,7 @@ def test_a_part_whose_bytes_were_lost_is_as_good_as_never_sent(disk: Disk, lost:
     assert fresh.get("big").body == body
 
 
-def test_a_part_that_lies_apart_is_checked_too(disk: Disk) -> None:
+def test_a_part_in_a_separate_file_is_verified_too(disk: Disk) -> None:
     upload = disk.begin()
     second = disk.part(upload, 2, b"end")
     first = disk.part(upload, 1, body_of(1))
@@ -278,16 +280,16 @@ def test_a_part_that_lies_apart_is_checked_too(disk: Disk) -> None:
         fresh.complete(upload, first, second)
 
 
-def test_a_record_of_bytes_that_never_came_is_no_part(disk: Disk) -> None:
+def test_a_record_without_bytes_is_not_a_part(disk: Disk) -> None:
     upload = disk.begin()
     data_of(disk, upload.id).with_name(Piece(1, 5, 0, "5-00000000", "00").name).touch()
     assert Disk(disk.root).service.send_blocking(ListParts(NAME, upload)).parts == ()
 
 
-# --- the end ---
+# --- completion ---
 
 
-def test_the_digests_of_an_upload_are_kept_as_they_are_given(disk: Disk) -> None:
+def test_the_digests_of_a_completion_are_stored(disk: Disk) -> None:
     for digests in ({}, {"md5": digests_of(b"words")["md5"]}, digests_of(b"words")):
         upload = disk.begin()
         part = disk.part(upload, 1, b"words")
@@ -296,7 +298,7 @@ def test_the_digests_of_an_upload_are_kept_as_they_are_given(disk: Disk) -> None
         assert disk.head("big") == info
 
 
-def test_an_upload_that_may_not_replace_anything_leaves_what_is_there(disk: Disk) -> None:
+def test_a_completion_that_must_create_the_object_does_not_replace_one(disk: Disk) -> None:
     disk.put("big", b"there")
     upload = disk.begin()
     part = disk.part(upload, 1, b"words")
@@ -321,7 +323,7 @@ def test_a_completion_can_be_repeated_after_its_reply_was_lost(disk: Disk, if_ab
 
 
 @pytest.mark.parametrize("if_absent", [None, "id"])
-def test_a_completion_that_died_before_its_upload_was_removed_is_done(
+def test_a_completion_whose_process_died_before_removing_the_upload_has_happened(
     disk: Disk, if_absent: str | None
 ) -> None:
     script = """
@@ -355,7 +357,7 @@ service.send_blocking(CompleteUpload("disk", upload, (part,), if_absent=sys.argv
     assert "_/uploads/" + id not in disk.directories()
 
 
-def test_what_is_under_way_or_not_ours_is_never_swept(disk: Disk) -> None:
+def test_unfinished_uploads_and_foreign_directories_are_never_swept(disk: Disk) -> None:
     upload = disk.begin()
     part = disk.part(upload, 1, b"words")
     strange = disk.root / "_" / "uploads" / "keep me"
@@ -366,7 +368,7 @@ def test_what_is_under_way_or_not_ours_is_never_swept(disk: Disk) -> None:
     assert disk.complete(upload, part).size == 5
 
 
-def test_an_upload_that_is_given_up_leaves_nothing(disk: Disk) -> None:
+def test_an_aborted_upload_leaves_no_files(disk: Disk) -> None:
     upload = disk.begin()
     disk.part(upload, 2, b"end")
     disk.part(upload, 1, body_of(1))
@@ -374,7 +376,7 @@ def test_an_upload_that_is_given_up_leaves_nothing(disk: Disk) -> None:
     assert disk.files() == set()
 
 
-def test_a_part_for_which_there_is_no_room_is_not_there_and_can_be_sent_again(disk: Disk) -> None:
+def test_a_part_that_does_not_fit_on_the_disk_is_missing_and_can_be_sent_again(disk: Disk) -> None:
     upload = disk.begin()
     first = disk.part(upload, 1, body_of(1))
     disk.part(upload, 2, body_of(7))
@@ -387,11 +389,11 @@ def test_a_part_for_which_there_is_no_room_is_not_there_and_can_be_sent_again(di
     assert disk.get("big").body == body
 
 
-# --- many hands ---
+# --- threads and forks ---
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_parts_can_be_sent_by_many_threads(disk: Disk, seed: int) -> None:
+def test_many_threads_can_send_parts(disk: Disk, seed: int) -> None:
     upload = disk.begin()
     bodies = {number: body_of(number + seed * 100, 100_000) for number in range(1, 21)}
     order = Random(seed).sample(sorted(bodies), len(bodies))
@@ -404,7 +406,7 @@ def test_parts_can_be_sent_by_many_threads(disk: Disk, seed: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # newer Pythons warn of threads
-def test_a_forked_child_goes_on_with_an_upload(disk: Disk) -> None:
+def test_a_forked_child_can_continue_an_upload(disk: Disk) -> None:
     upload = disk.begin()
     parts = [disk.part(upload, number, body_of(number)) for number in range(1, 9)]
     child = os.fork()
@@ -422,7 +424,7 @@ def test_a_forked_child_goes_on_with_an_upload(disk: Disk) -> None:
         disk.part(upload, 10, b"late")
 
 
-def test_closing_in_the_middle_of_an_upload_loses_nothing(disk: Disk) -> None:
+def test_closing_during_an_upload_loses_no_parts(disk: Disk) -> None:
     upload = disk.begin()
     parts = [disk.part(upload, number, body_of(number)) for number in range(1, 5)]
     disk.service.close()

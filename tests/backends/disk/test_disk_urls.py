@@ -1,4 +1,4 @@
-"""Signed URLs of services that the web app serves: what they permit, to whom, and for how long."""
+"""Signed URLs of services that the web application serves: what they permit, and for how long."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def token_of(service: Made, request: SignUrl) -> str:
     return url.removeprefix(BASE + "/")
 
 
-def test_a_url_for_getting_says_what_is_served_and_how(make: Callable[..., Made]) -> None:
+def test_a_url_for_get_names_the_object_and_its_headers(make: Callable[..., Made]) -> None:
     service = make(SECRET)
     token = token_of(service, SignUrl("photos", "a b/ü", "GET", 300, HEADERS))
     assert service.verified_download(token) == Download("photos", "a b/ü", HEADERS)
@@ -51,7 +51,7 @@ def test_a_url_for_getting_says_what_is_served_and_how(make: Callable[..., Made]
     assert service.send_blocking(SignUrl("photos", "key", "GET", 300)).headers == {}
 
 
-def test_a_url_for_putting_says_which_bytes_and_has_to_be_used_with_its_headers(
+def test_a_url_for_put_names_the_object_its_bytes_and_the_headers_to_send(
     make: Callable[..., Made],
 ) -> None:
     service = make(SECRET)
@@ -67,7 +67,7 @@ def test_a_url_for_putting_says_which_bytes_and_has_to_be_used_with_its_headers(
     assert service.send_blocking(anything).headers == {}
 
 
-def test_a_url_is_good_until_it_expires(make: Callable[..., Made]) -> None:
+def test_a_url_is_valid_until_it_expires(make: Callable[..., Made]) -> None:
     clock = Clock()
     service = make(SECRET, clock=clock)
     get = token_of(service, SignUrl("photos", "key", "GET", 300))
@@ -82,7 +82,7 @@ def test_a_url_is_good_until_it_expires(make: Callable[..., Made]) -> None:
         service.verified_upload(put)
 
 
-def test_a_url_is_good_for_one_purpose(make: Callable[..., Made]) -> None:
+def test_a_url_is_valid_for_one_method(make: Callable[..., Made]) -> None:
     service = make(SECRET)
     with pytest.raises(InvalidTokenError):
         service.verified_upload(token_of(service, SignUrl("photos", "key", "GET", 300)))
@@ -90,7 +90,7 @@ def test_a_url_is_good_for_one_purpose(make: Callable[..., Made]) -> None:
         service.verified_download(token_of(service, SignUrl("photos", "key", "PUT", 300)))
 
 
-def test_a_token_that_was_changed_or_is_somebody_elses_is_refused(make: Callable[..., Made]) -> None:
+def test_a_changed_token_or_one_with_another_secret_is_refused(make: Callable[..., Made]) -> None:
     token = token_of(make(SECRET), SignUrl("photos", "key", "GET", 300))
     for forged in ("", ".", "x", token[:-1], token + "A", token.swapcase(), token.replace(".", "A.")):
         with pytest.raises(InvalidTokenError):
@@ -99,12 +99,12 @@ def test_a_token_that_was_changed_or_is_somebody_elses_is_refused(make: Callable
         make(OTHER).verified_download(token)
 
 
-def test_a_secret_can_be_replaced_while_its_urls_are_out(make: Callable[..., Made]) -> None:
+def test_urls_of_a_replaced_secret_stay_valid(make: Callable[..., Made]) -> None:
     token = token_of(make(SECRET), SignUrl("photos", "key", "GET", 300))
     assert make(OTHER, SECRET).verified_download(token).key == "key"
 
 
-def test_without_an_address_or_a_secret_there_are_no_urls(make: Callable[..., Made]) -> None:
+def test_urls_need_a_base_url_and_a_secret(make: Callable[..., Made]) -> None:
     request = SignUrl("photos", "key", "GET", 300)
     with pytest.raises(ConfigurationError, match="base_url"):
         make(SECRET, base_url=None).send_blocking(request)
@@ -112,6 +112,6 @@ def test_without_an_address_or_a_secret_there_are_no_urls(make: Callable[..., Ma
         make().send_blocking(request)
 
 
-def test_an_address_may_end_with_a_slash(make: Callable[..., Made]) -> None:
+def test_a_base_url_may_end_with_a_slash(make: Callable[..., Made]) -> None:
     service = make(SECRET, base_url=BASE + "/")
     assert service.verified_download(token_of(service, SignUrl("photos", "key", "GET", 300))).key == "key"
