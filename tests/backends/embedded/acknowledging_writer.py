@@ -1,6 +1,6 @@
-"""A process that puts items one by one and says what became of each.
+"""A process that puts items one by one and prints the outcome of each.
 
-``acknowledging_writer.py PATH DURABILITY FIRST COUNT`` says ``ack N`` after the reply, or ``err N ERROR``.
+``acknowledging_writer.py PATH DURABILITY FIRST COUNT`` prints ``ack N`` after the reply, or ``err N ERROR``.
 """
 
 from __future__ import annotations

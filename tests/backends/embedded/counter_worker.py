@@ -1,6 +1,6 @@
-"""Ways to count to a number in a shared store, and a process that does it: ``counter_worker.py PATH STYLE TIMES``.
+"""Several styles of incrementing a shared counter, and a process for each: ``counter_worker.py PATH STYLE TIMES``.
 
-Every style raises the one counter by exactly ``times``, however many others do the same at the same time.
+Every style raises the counter by exactly ``times``, however many processes do so at the same time.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ def current(db: Database) -> int:
 
 
 def by_threads(db: Database, times: int) -> None:
-    ways = (by_adding, by_transactions, by_comparing, by_adding)
-    with ThreadPoolExecutor(len(ways)) as pool:
-        shares = ((times + place) // len(ways) for place in range(len(ways)))
-        futures = [pool.submit(way, db, share) for way, share in zip(ways, shares, strict=True)]
+    styles = (by_adding, by_transactions, by_comparing, by_adding)
+    with ThreadPoolExecutor(len(styles)) as pool:
+        shares = ((times + place) // len(styles) for place in range(len(styles)))
+        futures = [pool.submit(style, db, share) for style, share in zip(styles, shares, strict=True)]
     for future in futures:
         future.result()
 
 
 async def with_tasks(db: AsyncDatabase, times: int) -> None:
-    """All at once, mixed with reads that run on the loop itself."""
+    """Send all writes at once, together with reads, which run on the event loop itself."""
     adding = (db.send(ADD_ONE) for _ in range(times))
     reading = (db.send(GetItem(COUNTERS.name, KEY)) for _ in range(times))
     await asyncio.gather(*adding, *reading)
@@ -88,7 +88,7 @@ def by_tasks(db: Database, times: int) -> None:
 
 
 def by_everything(db: Database, times: int) -> None:
-    """Threads and tasks of one process on one store."""
+    """Use threads and tasks of one process on one store."""
     half = times // 2
     with ThreadPoolExecutor(2) as pool:
         futures = [pool.submit(by_threads, db, half), pool.submit(by_tasks, db, times - half)]

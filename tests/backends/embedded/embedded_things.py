@@ -1,4 +1,4 @@
-"""The table that the tests of the embedded engine's files and failures share, and short words for its requests."""
+"""The table that the tests of the embedded engine's files and failures share, and functions that make its requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def names(db: Database) -> set[str]:
 
 
 def fill(path: Path, count: int = 3) -> None:
-    """A closed store with some things in it."""
+    """Create a store with some things in it, and close it."""
     with Database(f"embedded:{path}", durability="normal") as db:
         db.send(CreateTable(THINGS))
         for number in range(count):
@@ -50,42 +50,42 @@ def fill(path: Path, count: int = 3) -> None:
 
 
 class StoppingClock(Clock):
-    """A clock that can be made to stop in the middle of a transaction, and the transaction with it."""
+    """A clock that, once armed, blocks a transaction in the middle until ``resume`` is set."""
 
     def __init__(self) -> None:
         super().__init__()
         self.reached = threading.Event()
-        self.go_on = threading.Event()
+        self.resume = threading.Event()
         self._armed = False
-        self._looks = 0
+        self._calls = 0
 
     def arm(self) -> None:
         self._armed = True
 
     def __call__(self) -> float:
         if self._armed:
-            self._looks += 1
-            if self._looks == 2:  # the first look, for housekeeping, comes before the transaction begins
+            self._calls += 1
+            if self._calls == 2:  # the first call, for housekeeping, comes before the transaction begins
                 self.reached.set()
-                self.go_on.wait()
+                self.resume.wait()
         return super().__call__()
 
 
 @contextmanager
 def stop_midway(path: Path | None) -> Iterator[tuple[EmbeddedBackend, StoppingClock, threading.Thread]]:
-    """A store in which a thread is in the middle of putting thing "slow", until ``clock.go_on`` is set."""
+    """A store in which a thread is putting the thing "slow", and waits until ``clock.resume`` is set."""
     clock = StoppingClock()
     backend = EmbeddedBackend(path, clock=clock)
     backend.send_blocking(CreateTable(THINGS))
     clock.arm()
     request = TransactWrite((put("slow"),), "token")
-    # a daemon, so that a test that fails does not keep the run from ending
+    # a daemon, so that the run can end after a failed test
     thread = threading.Thread(target=backend.send_blocking, args=(request,), daemon=True)
     thread.start()
     assert clock.reached.wait(30)
     try:
         yield backend, clock, thread
     finally:
-        clock.go_on.set()
+        clock.resume.set()
         thread.join(120)
         backend.close()

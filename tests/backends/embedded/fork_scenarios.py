@@ -1,7 +1,7 @@
-"""What may happen around a fork, each in a process of its own: ``fork_scenarios.py NAME DIRECTORY ROUNDS``.
+"""Scenarios with a fork, each run in its own process: ``fork_scenarios.py NAME DIRECTORY ROUNDS``.
 
-A scenario asserts; its process ends with 0 when all went well. One that hangs says where and ends, and so does
-every child it made; each child that ends is a sign of life.
+A scenario makes assertions, and its process ends with 0 if they hold. A process that hangs prints its stack traces and
+ends, and so do its children; each child that ends is a sign of life.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ HANGS_AFTER = 15
 Work = Callable[[], None]
 
 
-def mark(text: str) -> PutItem:
+def make_put(text: str) -> PutItem:
     return PutItem(MARKS.name, {"mark": {"S": text}})
 
 
-def look(text: str) -> GetItem:
+def make_read(text: str) -> GetItem:
     return GetItem(MARKS.name, {"mark": {"S": text}}, consistent=True)
 
 
@@ -58,7 +58,7 @@ def marks(db: Database) -> set[str]:
 
 
 def fork_child(work: Work) -> int:
-    """A child that does the work and ends; its process id."""
+    """Fork a child that does the work and ends; return its process id."""
     child = os.fork()
     if child == 0:
         _end_with(work)
@@ -71,7 +71,7 @@ def _end_with(work: Work) -> NoReturn:
     try:
         work()
         status = 0
-    except BaseException:  # noqa: BLE001 - whatever it was, a child must never return into the parent's code
+    except BaseException:  # noqa: BLE001 - whatever happens, a child must never return into the parent's code
         traceback.print_exc()
     finally:
         sys.stderr.flush()
@@ -79,13 +79,13 @@ def _end_with(work: Work) -> NoReturn:
 
 
 def show_life() -> None:
-    """Neither the alarm nor who reads our lines is to end us yet."""
+    """Postpone the alarm, and print a line so that the test keeps waiting."""
     signal.alarm(HANGS_AFTER + 5)
     print("alive", flush=True)
 
 
 def reap(*children: int) -> None:
-    """All of these ended well."""
+    """Wait for the children and check that they succeeded."""
     endings = {}
     for child in children:
         endings[child] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -95,7 +95,7 @@ def reap(*children: int) -> None:
 
 @contextmanager
 def busy(*works: Callable[[int], None]) -> Iterator[list[int]]:
-    """Threads that do the works over and over (each told its turn); gives each one's number of turns done."""
+    """Repeat each work in a thread of its own, with the turn as its argument; yield the number of turns of each."""
     stop = threading.Event()
     turns = [0] * len(works)
     failures: list[BaseException] = []
@@ -128,26 +128,26 @@ def open_db(directory: Path) -> Database:
 
 
 def check_that_no_file_is_open(directory: Path) -> None:
-    """No descriptor of this process leads to a file in the directory."""
+    """Check that no descriptor of this process refers to a file in the directory."""
     for descriptor in Path("/proc/self/fd").iterdir():
         try:
             target = descriptor.readlink()
-        except FileNotFoundError:  # that of the listing itself
+        except FileNotFoundError:  # the descriptor of the listing itself
             continue
         assert directory not in target.parents, f"descriptor {descriptor.name} is {target}"
 
 
-# --- the scenarios --------------------------------------------------------------------------------------
+# --- scenarios ------------------------------------------------------------------------------------------
 
 
 def no_connection_is_inherited(directory: Path, rounds: int) -> None:
-    """Not even one that is just being closed, because more of them came back than are kept."""
+    """Not even a surplus connection that a thread is just closing."""
     pause = threading.Event()
 
     def read(turn: int) -> None:
         for _ in range(3):
-            _look(db, "none")
-        pause.wait(random.random() / 50)  # so that their number rises and falls
+            _read(db, "none")
+        pause.wait(random.random() / 50)  # so that the number of connections rises and falls
 
     with open_db(directory) as db:
         writers = [lambda turn: _put(db, f"{turn % 10}") for _ in range(2)]
@@ -157,12 +157,12 @@ def no_connection_is_inherited(directory: Path, rounds: int) -> None:
 
 
 def close_in_the_parent_after_a_fork(directory: Path, rounds: int) -> None:
-    """The parent must see that the child has the store open, lest it delete the log that the child writes to."""
+    """The parent must notice that the child has the store open, and not delete the log that the child writes to."""
     pause = threading.Event()
 
     def read(turn: int) -> None:
         for _ in range(3):
-            _look(db, "none")
+            _read(db, "none")
         pause.wait(random.random() / 50)
 
     def child(closed: int, number: int) -> None:
@@ -187,21 +187,21 @@ def close_in_the_parent_after_a_fork(directory: Path, rounds: int) -> None:
 
 
 def no_connection_is_inherited_while_stores_open_and_close(directory: Path, rounds: int) -> None:
-    def come_and_go(turn: int) -> None:
+    def open_and_close(turn: int) -> None:
         with Database(f"embedded:{directory / 'store.db'}") as other:
-            _look(other, "none")
+            _read(other, "none")
 
-    with open_db(directory), busy(come_and_go, come_and_go):
+    with open_db(directory), busy(open_and_close, open_and_close):
         for _ in range(25 * rounds):
             reap(fork_child(lambda: check_that_no_file_is_open(directory)))
 
 
 def parent_and_children_keep_working(directory: Path, rounds: int) -> None:
-    """Threads write in the parent all the while; each child writes too, and forks once more itself."""
+    """Threads of the parent keep writing; each child writes too, and forks a child of its own."""
 
     def write(name: str) -> None:
         for number in range(20):
-            db.send(mark(f"{name}.{number}"))
+            db.send(make_put(f"{name}.{number}"))
 
     def child(name: str) -> None:
         write(name)
@@ -220,18 +220,20 @@ def parent_and_children_keep_working(directory: Path, rounds: int) -> None:
         assert marks(db) == expected
 
 
-def a_child_killed_while_writing_harms_nobody(directory: Path, rounds: int) -> None:
-    def write_on() -> None:
+def a_child_killed_while_writing_does_not_disturb_the_parent(directory: Path, rounds: int) -> None:
+    def keep_writing() -> None:
         number = 0
         while True:
-            db.send(TransactWrite((mark(f"a{number}"), mark(f"b{number}")), f"{os.getpid()} {number}"))
+            db.send(
+                TransactWrite((make_put(f"a{number}"), make_put(f"b{number}")), f"{os.getpid()} {number}")
+            )
             number += 1
 
     with open_db(directory) as db:
         with busy(lambda turn: _put(db, f"parent{turn}")) as turns:
             for _ in range(rounds):
                 before = turns[0]
-                child = fork_child(write_on)
+                child = fork_child(keep_writing)
                 while turns[0] < before + 20:
                     pass
                 os.kill(child, signal.SIGKILL)
@@ -242,16 +244,16 @@ def a_child_killed_while_writing_harms_nobody(directory: Path, rounds: int) -> N
         assert {m[1:] for m in found if m[0] == "a"} == {m[1:] for m in found if m[0] == "b"}
 
 
-def a_child_that_closes_closes_only_its_own(directory: Path, rounds: int) -> None:
+def a_child_that_closes_its_store_leaves_the_parents_open(directory: Path, rounds: int) -> None:
     with open_db(directory) as db:
-        db.send(mark("before"))
+        db.send(make_put("before"))
         reap(fork_child(db.close))
-        db.send(mark("after"))
+        db.send(make_put("after"))
         assert marks(db) == {"before", "after"}
 
 
 def use_multiprocessing(directory: Path, rounds: int) -> None:
-    """Processes and a pool made by forking, while threads write."""
+    """Fork processes and a pool while a thread writes."""
     global _shared
     fork = multiprocessing.get_context("fork")
     with open_db(directory) as _shared:
@@ -275,35 +277,35 @@ _shared: Database
 
 
 def _mark_shared(text: str) -> None:
-    _shared.send(mark(text))
+    _shared.send(make_put(text))
 
 
 def a_memory_store_is_copied(directory: Path, rounds: int) -> None:
     with Database("memory:") as db:
         db.send(CreateTable(MARKS))
-        db.send(mark("before"))
+        db.send(make_put("before"))
         theirs, ours = os.pipe()
 
         def child() -> None:
-            db.send(mark("child"))
-            os.read(theirs, 1)  # by now the parent has written its own
+            db.send(make_put("child"))
+            os.read(theirs, 1)  # by now the parent has written its mark
             assert marks(db) == {"before", "child"}
             with db.aio.sync as twin:
                 assert marks(twin) == {"before", "child"}
 
         process = fork_child(child)
-        db.send(mark("parent"))
+        db.send(make_put("parent"))
         os.write(ours, b"!")
         reap(process)
         assert marks(db) == {"before", "parent"}
 
 
 def a_memory_store_with_busy_threads_is_copied(directory: Path, rounds: int) -> None:
-    """Readers wait for the one connection when the fork comes: neither they nor the child's are forgotten."""
+    """At the fork, readers wait for the only connection; afterwards readers in both processes still get it."""
 
     def read() -> None:
         for _ in range(20):
-            _look(db, "none")
+            _read(db, "none")
 
     def child() -> None:
         threads = [threading.Thread(target=read) for _ in range(3)]
@@ -314,7 +316,7 @@ def a_memory_store_with_busy_threads_is_copied(directory: Path, rounds: int) -> 
 
     with Database("memory:") as db:
         db.send(CreateTable(MARKS))
-        readers = [lambda turn: _look(db, "none") for _ in range(4)]
+        readers = [lambda turn: _read(db, "none") for _ in range(4)]
         for _ in range(5 * rounds):
             with busy(*readers, lambda turn: _put(db, f"{turn % 10}")) as turns:
                 while sum(turns) < 10:
@@ -323,9 +325,9 @@ def a_memory_store_with_busy_threads_is_copied(directory: Path, rounds: int) -> 
 
 
 def forks_do_not_wait_for_readers_to_pause(directory: Path, rounds: int) -> None:
-    with open_db(directory) as db, busy(*[lambda turn: _look(db, "none")] * 6) as turns:
+    with open_db(directory) as db, busy(*[lambda turn: _read(db, "none")] * 6) as turns:
         for _ in range(5 * rounds):
-            reap(fork_child(lambda: _look(db, "none")))
+            reap(fork_child(lambda: _read(db, "none")))
         assert min(turns) > 0
 
 
@@ -342,7 +344,7 @@ def threads_may_fork_at_once(directory: Path, rounds: int) -> None:
 
 def gather_works_in_the_child(directory: Path, rounds: int) -> None:
     async def write_all(name: str) -> list[bool]:
-        await db.port.gather([db.port.send(mark(f"{name}{n}")) for n in range(20)])
+        await db.port.gather([db.port.send(make_put(f"{name}{n}")) for n in range(20)])
         found = await db.port.gather([_send(db, f"{name}{n}") for n in range(20)])
         return [outcome.result().item is not None for outcome in found]
 
@@ -357,13 +359,13 @@ def gather_works_in_the_child(directory: Path, rounds: int) -> None:
 
 
 async def _send(db: Database, text: str) -> GetReply:
-    return await db.port.send(look(text))
+    return await db.port.send(make_read(text))
 
 
-def the_awaiting_twin_works_in_the_child(directory: Path, rounds: int) -> None:
+def the_async_database_works_in_the_child(directory: Path, rounds: int) -> None:
     async def write_all(name: str) -> None:
-        await asyncio.gather(*(db.aio.send(mark(f"{name}{n}")) for n in range(20)))
-        replies = await asyncio.gather(*(db.aio.send(look(f"{name}{n}")) for n in range(20)))
+        await asyncio.gather(*(db.aio.send(make_put(f"{name}{n}")) for n in range(20)))
+        replies = await asyncio.gather(*(db.aio.send(make_read(f"{name}{n}")) for n in range(20)))
         assert all(reply.item is not None for reply in replies)
 
     with open_db(directory) as db:
@@ -375,7 +377,7 @@ def the_awaiting_twin_works_in_the_child(directory: Path, rounds: int) -> None:
 
 def a_fork_inside_an_event_loop_waits_for_its_writes(directory: Path, rounds: int) -> None:
     async def write_and_fork() -> None:
-        writes = [asyncio.ensure_future(db.aio.send(mark(f"task{n}"))) for n in range(200)]
+        writes = [asyncio.ensure_future(db.aio.send(make_put(f"task{n}"))) for n in range(200)]
         await asyncio.wait(writes, return_when=asyncio.FIRST_COMPLETED)
         reap(fork_child(lambda: _put(db, "child")))
         await asyncio.gather(*writes)
@@ -387,26 +389,26 @@ def a_fork_inside_an_event_loop_waits_for_its_writes(directory: Path, rounds: in
 
 def a_fork_that_python_does_not_see_is_refused(directory: Path, rounds: int) -> None:
     def child() -> None:
-        for attempt in (_look, _put):
+        for attempt in (_read, _put):
             with pytest.raises(StoreError, match="fork"):
                 attempt(db, "before")
 
     with open_db(directory) as db:
-        db.send(mark("before"))
+        db.send(make_put("before"))
         process = ctypes.PyDLL(None).fork()
         if process == 0:
             _end_with(child)
         reap(process)
-        db.send(mark("after"))
+        db.send(make_put("after"))
         assert marks(db) == {"before", "after"}
 
 
 def _put(db: Database, text: str) -> None:
-    db.send(mark(text))
+    db.send(make_put(text))
 
 
-def _look(db: Database, text: str) -> None:
-    db.send(look(text))
+def _read(db: Database, text: str) -> None:
+    db.send(make_read(text))
 
 
 SCENARIOS = {
@@ -416,15 +418,15 @@ SCENARIOS = {
         no_connection_is_inherited_while_stores_open_and_close,
         close_in_the_parent_after_a_fork,
         parent_and_children_keep_working,
-        a_child_killed_while_writing_harms_nobody,
-        a_child_that_closes_closes_only_its_own,
+        a_child_killed_while_writing_does_not_disturb_the_parent,
+        a_child_that_closes_its_store_leaves_the_parents_open,
         use_multiprocessing,
         a_memory_store_is_copied,
         a_memory_store_with_busy_threads_is_copied,
         forks_do_not_wait_for_readers_to_pause,
         threads_may_fork_at_once,
         gather_works_in_the_child,
-        the_awaiting_twin_works_in_the_child,
+        the_async_database_works_in_the_child,
         a_fork_inside_an_event_loop_waits_for_its_writes,
         a_fork_that_python_does_not_see_is_refused,
     )
@@ -432,7 +434,9 @@ SCENARIOS = {
 
 
 def main(name: str, directory: str, rounds: str) -> None:
-    faulthandler.register(signal.SIGALRM, chain=True)  # says where every thread is, then ends the process
+    faulthandler.register(
+        signal.SIGALRM, chain=True
+    )  # prints the stack of every thread, then ends the process
     show_life()
     SCENARIOS[name](Path(directory), int(rounds))
 

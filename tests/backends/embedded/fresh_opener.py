@@ -1,7 +1,7 @@
 """A process that opens stores which may not exist yet.
 
-``fresh_opener.py`` reads paths, one a line, and answers each with ``done`` once it has opened the file, seen to it
-that it has a table Made, put its own item there, and closed it.
+``fresh_opener.py`` reads paths, one per line. For each it opens the file, creates the table Made if it is missing, puts
+its own item there, closes the file, and prints ``done``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A process on a disk of 1 MB: ``full_disk_writer.py DIRECTORY``, where the directory is that disk.
 
-It fills the store until the disk is full, sees that nothing acknowledged is gone, makes room and goes on. Says
-the name of the first error, and ``went on`` at the end.
+It fills the store until the disk is full, checks that every acknowledged write is there, frees space and continues.
+It prints the name of the first error, and ``continued`` at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def main(place: str) -> None:
     with Database(f"embedded:{directory}/store.db") as db:
         db.send(CreateTable(THINGS))
         refused = fill_disk(db, acknowledged)
-        assert names(db) == acknowledged, "something acknowledged is gone, or something refused is there"
+        assert names(db) == acknowledged, "an acknowledged item is lost, or a refused one is there"
         again = fill_disk(db, acknowledged)
         assert type(again) is type(refused)
         ballast.unlink()
@@ -36,11 +36,11 @@ def main(place: str) -> None:
         assert names(db) == acknowledged
         assert db.send(get("later0")).item is not None
     print(type(refused).__name__)
-    print("went on")
+    print("continued")
 
 
 def fill_disk(db: Database, acknowledged: set[str]) -> HoldallError:
-    """Put things until that is refused."""
+    """Put things until a put is refused."""
     first = len(acknowledged)
     for number in range(first, first + 10_000):
         try:

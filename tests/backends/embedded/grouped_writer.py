@@ -1,4 +1,4 @@
-"""A process whose tasks write at the same time, so that their writes share commits, and print what was acknowledged.
+"""A process whose tasks write at the same time, so that their writes share commits; it prints each acknowledged write.
 
 ``grouped_writer.py PATH DURABILITY FIRST``: task T writes the numbers from FIRST on, each as a pair of items in one
 transaction, and prints ``ack T N`` after the reply.

@@ -1,4 +1,4 @@
-"""A process that adds an index to table Numbers: ``index_adder.py PATH NAME``. Says ``added`` when it is there."""
+"""A process that adds an index to table Numbers and then prints ``added``: ``index_adder.py PATH NAME``."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A process whose files may not grow beyond 200 kB: ``limited_writer.py DIRECTORY``.
+"""A process whose files cannot grow beyond 200 kB: ``limited_writer.py DIRECTORY``.
 
-Says what became of the put that went over it, and whether all that was acknowledged before is there.
+It prints the error of the put that exceeds the limit, and ``intact`` if every acknowledged item is there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdall.core import CreateTable
 
 
 def main(place: str) -> None:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # an error instead of a death
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # get an error instead of being killed
     acknowledged: set[str] = set()
     with Database(f"embedded:{place}/store.db", durability="normal") as db:
         db.send(CreateTable(THINGS))

@@ -1,9 +1,9 @@
-"""A process that writes until it is killed, and says what it is about to do and what it has done.
+"""A process that writes until it is killed, and prints each operation before and after it sends it.
 
 ``numbered_writer.py PATH DURABILITY NAME SEED``. Each line is ``try`` or ``ack`` and an operation as JSON:
 ``["put", n, bucket]``, ``["move", n, bucket]``, ``["delete", n]`` on the writer's own partition of table Numbers,
 or ``["pair", n]``, a transaction that puts the same number into two items of table Pairs.
-``ack`` is said only after ``send`` has returned.
+It prints ``ack`` only after ``send`` has returned.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ NUMBERS = TableSchema(
 PAIRS = TableSchema("Pairs", KeyAttribute("half"))
 
 
-def request(writer: str, operation: Operation) -> Request[Any]:
-    """The operation as a request."""
+def make_request(writer: str, operation: Operation) -> Request[Any]:
+    """Make the request of an operation."""
     kind, number, *rest = operation
     key = encode_item({"writer": writer, "number": number})
     if kind == "put":
@@ -71,7 +71,7 @@ def request(writer: str, operation: Operation) -> Request[Any]:
 
 
 def choose(choice: random.Random, live: list[int], fresh: int) -> Operation:
-    """What to do next."""
+    """Choose the next operation."""
     kind = choice.choice(("put", "put", "move", "delete", "pair"))
     if kind == "put" or not live:
         return ["put", fresh, choice.choice(BUCKETS)]
@@ -82,8 +82,8 @@ def choose(choice: random.Random, live: list[int], fresh: int) -> Operation:
     return ["pair", fresh]
 
 
-def say(word: str, operation: Operation) -> None:
-    """One line in one system call: a kill cannot leave it in a buffer."""
+def print_line(word: str, operation: Operation) -> None:
+    """Print one line in one system call, so that no line is left in a buffer when the process is killed."""
     os.write(1, f"{word} {json.dumps(operation)}\n".encode())
 
 
@@ -99,9 +99,9 @@ def main(file: str, durability: str, writer: str, seed: str) -> None:
         while True:
             fresh += 1
             operation = choose(choice, live, fresh)
-            say("try", operation)
-            db.send(request(writer, operation))
-            say("ack", operation)
+            print_line("try", operation)
+            db.send(make_request(writer, operation))
+            print_line("ack", operation)
             if operation[0] == "put":
                 live.append(fresh)
             elif operation[0] == "delete":

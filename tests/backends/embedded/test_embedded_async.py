@@ -1,4 +1,4 @@
-"""The engine under asyncio: what runs on the loop, what in threads, and what a cancellation does not undo."""
+"""The engine under asyncio: what runs on the event loop, what runs in threads, and what a cancellation does."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_point_get_starts_no_thread(tmp_path: Path) -> None:
 
 
 def test_a_point_get_does_not_wait_for_the_loop(tmp_path: Path) -> None:
-    """It finishes in one step, before any other task has its turn."""
+    """It finishes before the loop runs anything else."""
     fill(tmp_path / "store.db")
 
     async def scenario() -> None:
@@ -70,7 +70,7 @@ def test_a_point_get_does_not_wait_for_the_loop(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_the_loop_goes_on_during_a_write(url: str) -> None:
+def test_the_loop_runs_other_work_during_a_write(url: str) -> None:
     async def scenario() -> None:
         db = await prepare(url)
         turns: list[str] = []
@@ -93,7 +93,7 @@ def test_a_get_sees_the_write_awaited_before_it(url: str) -> None:
     asyncio.run(scenario())
 
 
-def test_many_tasks_at_once_all_get_their_own_answers(url: str) -> None:
+def test_each_of_many_concurrent_tasks_gets_its_own_reply(url: str) -> None:
     async def one(db: AsyncDatabase, number: int) -> None:
         name, colour = f"thing{number}", f"colour{number % 7}"
         await db.send(put(name, colour=colour, number=number))
@@ -124,7 +124,7 @@ def test_one_store_serves_several_event_loops_at_once(url: str) -> None:
         assert len(names(db)) == 200
 
 
-def test_the_twins_share_one_store(url: str) -> None:
+def test_the_sync_and_the_async_database_share_one_store(url: str) -> None:
     async def mix_colours(db: AsyncDatabase) -> None:
         assert (await db.send(get("blocking"))).item is not None
         await db.send(put("awaiting"))
@@ -139,7 +139,7 @@ def test_the_twins_share_one_store(url: str) -> None:
         assert names(db) == {"blocking", "awaiting", "blocking again"}
 
 
-def test_a_loop_that_ended_does_not_hinder_the_next(url: str) -> None:
+def test_event_loops_can_use_a_store_one_after_the_other(url: str) -> None:
     with Database(url) as db:
         asyncio.run(_send(db.aio, CreateTable(THINGS)))
         for number in range(3):
@@ -154,8 +154,8 @@ async def _send(db: AsyncDatabase, request: Any) -> None:
 # --- cancellation ---------------------------------------------------------------------------------------
 
 
-def with_a_write_under_way(path: Path, request: TransactWrite, scenario: Any) -> None:
-    """Run the scenario with a task that is in the middle of the write until the clock may go on."""
+def run_during_a_write(path: Path, request: TransactWrite, scenario: Any) -> None:
+    """Run the scenario while a task sends the request, which waits until ``clock.resume`` is set."""
     clock = StoppingClock()
 
     async def run() -> None:
@@ -167,76 +167,76 @@ def with_a_write_under_way(path: Path, request: TransactWrite, scenario: Any) ->
         try:
             await scenario(db, task, clock)
         finally:
-            clock.go_on.set()
+            clock.resume.set()
             await db.close()
 
     asyncio.run(run())
 
 
-def test_a_write_cancelled_under_way_still_happens_and_is_there_when_the_cancellation_arrives(
+def test_a_cancelled_write_still_happens_before_its_task_ends(
     tmp_path: Path,
 ) -> None:
     async def scenario(db: AsyncDatabase, task: asyncio.Task[Any], clock: StoppingClock) -> None:
         task.cancel()
-        asyncio.get_running_loop().call_soon(clock.go_on.set)
+        asyncio.get_running_loop().call_soon(clock.resume.set)
         with pytest.raises(asyncio.CancelledError):
             await task
         assert (await db.send(get("a"))).item is not None
 
-    with_a_write_under_way(tmp_path / "store.db", TransactWrite((put("a"),), "token"), scenario)
+    run_during_a_write(tmp_path / "store.db", TransactWrite((put("a"),), "token"), scenario)
 
 
-def test_a_write_cancelled_again_and_again_still_happens(tmp_path: Path) -> None:
+def test_a_write_that_is_cancelled_several_times_still_happens(tmp_path: Path) -> None:
     async def scenario(db: AsyncDatabase, task: asyncio.Task[Any], clock: StoppingClock) -> None:
         for _ in range(3):
             task.cancel()
             await asyncio.sleep(0)
             assert not task.done()
-        clock.go_on.set()
+        clock.resume.set()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert (await db.send(get("a"))).item is not None
 
-    with_a_write_under_way(tmp_path / "store.db", TransactWrite((put("a"),), "token"), scenario)
+    run_during_a_write(tmp_path / "store.db", TransactWrite((put("a"),), "token"), scenario)
 
 
-def test_a_failing_write_that_was_cancelled_ends_as_cancelled(tmp_path: Path) -> None:
+def test_a_cancelled_write_that_fails_ends_as_cancelled(tmp_path: Path) -> None:
     async def scenario(db: AsyncDatabase, task: asyncio.Task[Any], clock: StoppingClock) -> None:
         task.cancel()
-        asyncio.get_running_loop().call_soon(clock.go_on.set)
+        asyncio.get_running_loop().call_soon(clock.resume.set)
         with pytest.raises(asyncio.CancelledError):
             await task
         assert (await db.send(get("a"))).item is None
 
     impossible = PutItem(THINGS.name, put("a").item, condition=Compare("=", path("x"), value(1)))
-    with_a_write_under_way(tmp_path / "store.db", TransactWrite((impossible,), "token"), scenario)
+    run_during_a_write(tmp_path / "store.db", TransactWrite((impossible,), "token"), scenario)
 
 
-def test_a_write_overtaken_by_a_timeout_still_happens(tmp_path: Path) -> None:
+def test_a_write_that_times_out_still_happens(tmp_path: Path) -> None:
     async def scenario(db: AsyncDatabase, task: asyncio.Task[Any], clock: StoppingClock) -> None:
-        asyncio.get_running_loop().call_later(0.05, clock.go_on.set)
+        asyncio.get_running_loop().call_later(0.05, clock.resume.set)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(task, 0.01)
         assert (await db.send(get("a"))).item is not None
 
-    with_a_write_under_way(tmp_path / "store.db", TransactWrite((put("a"),), "token"), scenario)
+    run_during_a_write(tmp_path / "store.db", TransactWrite((put("a"),), "token"), scenario)
 
 
-def test_writes_that_wait_behind_a_cancelled_one_are_done_too(tmp_path: Path) -> None:
+def test_cancelled_writes_that_wait_behind_another_still_happen(tmp_path: Path) -> None:
     async def scenario(db: AsyncDatabase, task: asyncio.Task[Any], clock: StoppingClock) -> None:
         waiting = [asyncio.create_task(db.send(put(f"{number}"))) for number in range(10)]
-        await asyncio.sleep(0)  # now they have been sent
+        await asyncio.sleep(0)  # the tasks send their requests
         for each in (task, *waiting):
             each.cancel()
-        clock.go_on.set()
+        clock.resume.set()
         outcomes = await asyncio.gather(task, *waiting, return_exceptions=True)
         assert {type(outcome) for outcome in outcomes} == {asyncio.CancelledError}
         assert len(names(db.sync)) == 11
 
-    with_a_write_under_way(tmp_path / "store.db", TransactWrite((put("a"),), "token"), scenario)
+    run_during_a_write(tmp_path / "store.db", TransactWrite((put("a"),), "token"), scenario)
 
 
-def test_a_cancelled_read_harms_nobody(url: str) -> None:
+def test_cancelled_reads_do_not_disturb_others(url: str) -> None:
     async def scenario() -> None:
         db = await prepare(url)
         await db.send(put("a", colour="red"))
@@ -259,11 +259,11 @@ def test_closing_waits_for_the_write_of_a_task(tmp_path: Path) -> None:
     async def scenario(db: AsyncDatabase, task: asyncio.Task[Any], clock: StoppingClock) -> None:
         closing = asyncio.create_task(db.close())
         await asyncio.sleep(0)
-        clock.go_on.set()
+        clock.resume.set()
         await closing
         await task
 
-    with_a_write_under_way(tmp_path / "store.db", TransactWrite((put("a"),), "token"), scenario)
+    run_during_a_write(tmp_path / "store.db", TransactWrite((put("a"),), "token"), scenario)
     with Database(f"embedded:{tmp_path}/store.db") as db:
         assert names(db) == {"a"}
 
@@ -291,7 +291,7 @@ def test_errors_reach_the_task_that_caused_them_and_no_other(url: str) -> None:
     asyncio.run(scenario())
 
 
-def test_no_thread_is_kept_from_a_memory_store_by_busier_ones() -> None:
+def test_every_thread_gets_its_turn_on_a_busy_memory_store() -> None:
     turns = [0] * 4
     enough = threading.Event()
 

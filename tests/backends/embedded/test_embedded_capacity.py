@@ -1,4 +1,4 @@
-"""The capacity that replies report: DynamoDB's arithmetic, so that embedded use foretells the bill."""
+"""The capacity that replies report: it follows DynamoDB's rules, so that embedded use predicts the bill."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def db() -> Iterator[Database]:
 
 
 def make_sized(size: int, number: int = 1) -> Item:
-    """An item of table Plain of so many bytes."""
+    """Make an item of table Plain with this size in bytes."""
     item = encode_item({"pk": "p", "sk": number, "text": ""})
     return {**item, "text": {"S": "x" * (size - item_size(item))}}
 
@@ -81,12 +81,12 @@ def test_a_get_costs_half_a_unit_per_4_kb_and_a_consistent_one_twice_that(
     assert db.send(GetItem("Plain", key(), projection=(path("sk"),))).capacity == blocks * 0.5
 
 
-def test_a_get_that_finds_nothing_costs_as_much_as_a_small_one(db: Database) -> None:
+def test_a_get_of_a_missing_item_costs_as_much_as_a_small_one(db: Database) -> None:
     assert db.send(GetItem("Plain", key())).capacity == 0.5
     assert db.send(GetItem("Plain", key(), consistent=True)).capacity == 1
 
 
-def test_a_batch_costs_the_sum_of_its_gets_each_rounded_for_itself(db: Database) -> None:
+def test_a_batch_costs_the_sum_of_its_gets_each_rounded_up(db: Database) -> None:
     db.send(PutItem("Plain", make_sized(4 * KB + 1, 1)))
     db.send(PutItem("Plain", make_sized(100, 2)))
     reads = tuple(GetItem("Plain", key(number)) for number in (1, 2, 3))
@@ -100,7 +100,7 @@ def test_a_transaction_reads_at_two_units_per_4_kb(db: Database, consistent: boo
     assert db.send(TransactGet(reads)).capacity == 4 + 2
 
 
-def test_a_query_adds_up_its_items_before_it_rounds(db: Database) -> None:
+def test_the_sizes_of_a_querys_items_are_added_up_before_rounding(db: Database) -> None:
     for number in range(3):
         db.send(PutItem("Plain", make_sized(2000, number)))
     query = Query("Plain", KeyCondition("pk", {"S": "p"}))
@@ -110,7 +110,7 @@ def test_a_query_adds_up_its_items_before_it_rounds(db: Database) -> None:
     assert db.send(Scan("Plain")).capacity == 1
 
 
-def test_a_query_costs_what_it_looks_at_whatever_passes_the_filter(db: Database) -> None:
+def test_a_query_costs_the_items_that_it_reads_before_the_filter(db: Database) -> None:
     for number in range(3):
         db.send(PutItem("Plain", make_sized(2000, number)))
     nothing = Compare("=", path("text"), value("y"))
@@ -142,7 +142,7 @@ def test_a_write_costs_a_unit_per_kb(db: Database, size: int, units: int) -> Non
     assert db.send(DeleteItem("Plain", key())).capacity == units
 
 
-def test_a_write_costs_by_the_larger_of_before_and_after(db: Database) -> None:
+def test_a_write_costs_the_larger_of_the_old_and_the_new_item(db: Database) -> None:
     db.send(PutItem("Plain", make_sized(3 * KB)))
     assert db.send(PutItem("Plain", make_sized(100))).capacity == 3
     assert db.send(PutItem("Plain", make_sized(5 * KB))).capacity == 5
@@ -151,7 +151,7 @@ def test_a_write_costs_by_the_larger_of_before_and_after(db: Database) -> None:
     assert db.send(UpdateItem("Plain", key(), grown)).capacity == 3
 
 
-def test_deleting_nothing_costs_a_unit(db: Database) -> None:
+def test_deleting_a_missing_item_costs_a_unit(db: Database) -> None:
     assert db.send(DeleteItem("Plain", key())).capacity == 1
 
 
@@ -161,7 +161,7 @@ def test_a_batch_costs_the_sum_of_its_writes(db: Database) -> None:
     assert db.send(BatchWrite((DeleteItem("Plain", key(1)), DeleteItem("Plain", key(3))))).capacity == 3
 
 
-def test_a_transaction_writes_at_twice_the_price(db: Database) -> None:
+def test_a_transaction_costs_twice_as_much_as_its_writes(db: Database) -> None:
     db.send(PutItem("Plain", make_sized(100, 3)))
     actions = (
         PutItem("Plain", make_sized(KB + 1, 1)),
@@ -171,7 +171,7 @@ def test_a_transaction_writes_at_twice_the_price(db: Database) -> None:
     assert db.send(TransactWrite(actions, "token")).capacity == 4 + 2 + 2
 
 
-def test_a_refused_write_writes_nothing_to_the_bill_of_the_next(db: Database) -> None:
+def test_a_refused_write_does_not_add_to_the_cost_of_the_next(db: Database) -> None:
     impossible = PutItem("Plain", make_sized(9 * KB), condition=Exists(path("pk")))
     with pytest.raises(ConditionFailedError):
         db.send(impossible)
@@ -200,22 +200,22 @@ def test_moving_within_an_index_costs_two_writes_there(db: Database) -> None:
     assert db.send(put_indexed(shape="square")).capacity == 1 + 2
 
 
-def test_what_an_index_does_not_hold_changes_at_no_cost_there(db: Database) -> None:
+def test_changing_an_attribute_that_an_index_does_not_hold_costs_nothing_there(db: Database) -> None:
     db.send(put_indexed(shape="round", owner="ada", price=1))
     assert db.send(put_indexed(shape="round", owner="ada", price=1, text="x")).capacity == 1
     assert db.send(put_indexed(shape="round", owner="ada", price=2, text="x")).capacity == 1 + 1
 
 
-def test_an_index_is_charged_for_what_it_holds_of_the_item(db: Database) -> None:
+def test_a_write_to_an_index_costs_the_size_of_the_projected_attributes(db: Database) -> None:
     large = "x" * 3 * KB
     assert db.send(put_indexed(colour="red", shape="round", text=large)).capacity == 4 + 4 + 1
     assert db.send(DeleteItem("Indexed", {"pk": {"S": "a"}})).capacity == 4 + 4 + 1
 
 
-def test_indexes_cost_twice_as_much_in_a_transaction_too(db: Database) -> None:
+def test_writes_to_indexes_also_cost_twice_as_much_in_a_transaction(db: Database) -> None:
     assert db.send(TransactWrite((put_indexed(colour="red"),), "token")).capacity == 2 * (1 + 1)
 
 
-def test_writing_the_same_again_costs_nothing_in_indexes(db: Database) -> None:
+def test_writing_the_same_item_again_costs_nothing_in_indexes(db: Database) -> None:
     db.send(put_indexed(colour="red", shape="round"))
     assert db.send(put_indexed(colour="red", shape="round")).capacity == 1

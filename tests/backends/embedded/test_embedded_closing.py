@@ -1,4 +1,4 @@
-"""Closing: it waits for what is under way, and afterwards every request says that the store is closed."""
+"""Closing a store: it waits for requests that have begun, and later requests raise StoreClosedError."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def url(tmp_path: Path, store: str) -> str:
 
 
 @pytest.mark.parametrize("store", ["file", "memory"])
-def test_every_request_to_a_closed_database_says_so(tmp_path: Path, store: str) -> None:
+def test_every_request_to_a_closed_database_raises_the_error(tmp_path: Path, store: str) -> None:
     with Database(url(tmp_path, store)) as db:
         db.send(CreateTable(THINGS))
         db.send(put("a"))
@@ -56,7 +56,9 @@ def test_every_request_to_a_closed_database_says_so(tmp_path: Path, store: str) 
 
 @pytest.mark.parametrize("store", ["file", "memory"])
 @pytest.mark.parametrize("used", [True, False], ids=["used before", "never used"])
-def test_every_awaited_request_to_a_closed_database_says_so(tmp_path: Path, store: str, used: bool) -> None:
+def test_every_async_request_to_a_closed_database_raises_the_error(
+    tmp_path: Path, store: str, used: bool
+) -> None:
     async def scenario() -> None:
         async with AsyncDatabase(url(tmp_path, store)) as db:
             if used:
@@ -69,7 +71,7 @@ def test_every_awaited_request_to_a_closed_database_says_so(tmp_path: Path, stor
     asyncio.run(scenario())
 
 
-def test_closing_twice_and_from_both_twins_is_harmless(tmp_path: Path) -> None:
+def test_closing_several_times_sync_and_async_is_harmless(tmp_path: Path) -> None:
     db = Database(f"embedded:{tmp_path}/store.db")
     twin = db.aio
     db.close()
@@ -78,14 +80,14 @@ def test_closing_twice_and_from_both_twins_is_harmless(tmp_path: Path) -> None:
     twin.sync.close()
 
 
-def test_closing_one_twin_closes_the_other() -> None:
+def test_closing_the_async_database_closes_the_sync_one() -> None:
     db = Database("memory:")
     asyncio.run(db.aio.close())
     with pytest.raises(StoreClosedError):
         db.send(CreateTable(THINGS))
 
 
-def test_pages_begun_before_closing_end_with_the_error(tmp_path: Path) -> None:
+def test_an_iteration_over_pages_raises_the_error_after_closing(tmp_path: Path) -> None:
     with Database(f"embedded:{tmp_path}/store.db") as db:
         db.send(CreateTable(THINGS))
         db.send(BatchWrite((put("a"), put("b"))))
@@ -95,14 +97,14 @@ def test_pages_begun_before_closing_end_with_the_error(tmp_path: Path) -> None:
         next(pages)
 
 
-def test_closing_waits_for_the_request_under_way(tmp_path: Path) -> None:
+def test_closing_waits_for_a_request_that_has_begun(tmp_path: Path) -> None:
     with stop_midway(tmp_path / "store.db") as (backend, clock, writing):
         closing = threading.Thread(target=backend.close, daemon=True)
         closing.start()
-        refuses_soon(backend)
+        wait_until_closing(backend)
         assert writing.is_alive()
         assert closing.is_alive()
-        clock.go_on.set()
+        clock.resume.set()
         closing.join(120)
         writing.join(120)
         assert not closing.is_alive()
@@ -110,8 +112,8 @@ def test_closing_waits_for_the_request_under_way(tmp_path: Path) -> None:
         assert names(db) == {"slow"}
 
 
-def refuses_soon(backend: EmbeddedBackend) -> None:
-    """Returns once the closing has begun."""
+def wait_until_closing(backend: EmbeddedBackend) -> None:
+    """Return once the backend has begun to close."""
     while True:
         try:
             backend.send_blocking(get("slow"))
@@ -120,35 +122,35 @@ def refuses_soon(backend: EmbeddedBackend) -> None:
 
 
 @pytest.mark.parametrize("store", ["file", "memory"])
-def test_several_threads_that_close_all_come_back(tmp_path: Path, store: str) -> None:
+def test_several_threads_can_close_a_store_at_once(tmp_path: Path, store: str) -> None:
     path = tmp_path / "store.db" if store == "file" else None
     with stop_midway(path) as (backend, clock, _):
         closing = [threading.Thread(target=backend.close, daemon=True) for _ in range(3)]
         for thread in closing:
             thread.start()
-        clock.go_on.set()
+        clock.resume.set()
         for thread in closing:
             thread.join(120)
         assert not any(thread.is_alive() for thread in closing)
 
 
-def test_a_request_that_waits_for_a_memory_store_learns_that_it_is_closed() -> None:
-    learnt: list[type[Exception]] = []
+def test_a_request_that_waits_for_a_memory_store_raises_the_error_on_closing() -> None:
+    raised: list[type[Exception]] = []
 
     def wait() -> None:
         try:
             backend.send_blocking(get("slow"))
         except StoreClosedError as error:
-            learnt.append(type(error))
+            raised.append(type(error))
 
     with stop_midway(None) as (backend, clock, _):
         waiting = threading.Thread(target=wait, daemon=True)
         closing = threading.Thread(target=backend.close, daemon=True)
         waiting.start()
         closing.start()
-        waiting.join(120)  # although the connection it waits for is still lent
-        assert learnt == [StoreClosedError]
-        clock.go_on.set()
+        waiting.join(120)  # although the connection that it waits for is still in use
+        assert raised == [StoreClosedError]
+        clock.resume.set()
         closing.join(120)
         assert not closing.is_alive()
 

@@ -1,4 +1,4 @@
-"""The shipped contract, over the embedded engine in memory and in a file."""
+"""The shipped contract, run on the embedded engine in memory and in a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdall.testing import contract
 
 
 @contextmanager
-def in_memory() -> Iterator[EmbeddedBackend]:
+def open_in_memory() -> Iterator[EmbeddedBackend]:
     backend = EmbeddedBackend(None)
     try:
         yield backend
@@ -21,7 +21,7 @@ def in_memory() -> Iterator[EmbeddedBackend]:
 
 
 @contextmanager
-def in_a_file() -> Iterator[EmbeddedBackend]:
+def open_in_a_file() -> Iterator[EmbeddedBackend]:
     with tempfile.TemporaryDirectory() as directory:
         backend = EmbeddedBackend(Path(directory, "store.db"), durability="normal")
         try:
@@ -30,5 +30,5 @@ def in_a_file() -> Iterator[EmbeddedBackend]:
             backend.close()
 
 
-test_memory = contract(in_memory)
-test_file = contract(in_a_file)
+test_memory = contract(open_in_memory)
+test_file = contract(open_in_a_file)

@@ -1,4 +1,4 @@
-"""Damage inside a store's file: it is named as such, in both colours, and nothing is made worse."""
+"""Damage inside a store's file: sync and async requests raise StoreCorruptError, and the file is not changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RED = Query(THINGS.name, KeyCondition("colour", {"S": "red"}), index="by_colour"
 
 
 def read_everything(path: Path) -> tuple[set[str], int, list[bool]]:
-    """All that can be read, by every way of reading."""
+    """Read all items by scan, query and get."""
     with Database(f"embedded:{path}") as db:
         indexed = sum(page.count for page in db.pages(RED))
         found = [db.send(get(f"thing{number}")).item is not None for number in range(40)]
@@ -55,7 +55,7 @@ def noise() -> bytes:
 
 @pytest.mark.parametrize("damage", [zeros, ones, noise])
 @pytest.mark.parametrize("read", [read_everything, read_awaiting])
-def test_a_damaged_page_is_either_not_needed_or_named_and_the_file_is_left_as_it_is(
+def test_a_damaged_page_is_an_error_if_it_is_needed_and_the_file_is_not_changed(
     tmp_path: Path, read: Callable[[Path], object], damage: Callable[[], bytes]
 ) -> None:
     path = tmp_path / "store.db"
@@ -94,7 +94,7 @@ def damage_row(path: Path, statement: str) -> None:
         connection.execute(statement)
 
 
-def test_a_write_that_meets_damage_is_named_and_rolled_back(tmp_path: Path) -> None:
+def test_a_write_that_needs_a_damaged_page_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     fill(path, 40)
     sound = path.read_bytes()
@@ -118,7 +118,7 @@ def test_a_write_that_meets_damage_is_named_and_rolled_back(tmp_path: Path) -> N
         "DELETE FROM catalog",
     ],
 )
-def test_a_damaged_catalog_is_named(tmp_path: Path, statement: str) -> None:
+def test_a_damaged_catalog_is_an_error(tmp_path: Path, statement: str) -> None:
     path = tmp_path / "store.db"
     fill(path)
     damage_row(path, statement)
@@ -127,7 +127,7 @@ def test_a_damaged_catalog_is_named(tmp_path: Path, statement: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["'{'", "''", "'not json'", "x'ff'"])
-def test_a_damaged_item_is_named_wherever_it_is_met(tmp_path: Path, body: str) -> None:
+def test_a_damaged_item_is_an_error_for_gets_queries_and_scans(tmp_path: Path, body: str) -> None:
     path = tmp_path / "store.db"
     fill(path)
     damage_row(path, f"UPDATE items SET body = {body}")
@@ -140,7 +140,7 @@ def test_a_damaged_item_is_named_wherever_it_is_met(tmp_path: Path, body: str) -
             names(db)
 
 
-def test_a_damaged_item_met_by_a_query_leaves_no_old_view_behind(tmp_path: Path) -> None:
+def test_after_a_scan_of_a_damaged_item_later_reads_are_up_to_date(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     fill(path)
     damage_row(path, "UPDATE items SET body = '{' WHERE id = 2")
@@ -151,4 +151,4 @@ def test_a_damaged_item_met_by_a_query_leaves_no_old_view_behind(tmp_path: Path)
         assert db.send(get("new")).item is not None
         db.send(put("newer"))
         assert other.send(get("newer")).item is not None
-        assert met.value.hint  # the error, and with it the failed read's frame, lived until here
+        assert met.value.hint  # keeps the error, and with it the frame of the failed read, alive until here

@@ -1,4 +1,4 @@
-"""Housekeeping by a clock that the tests set: expired items and old tokens go, beside writes that happen anyway."""
+"""Housekeeping with a clock that the tests set: each write also removes expired items and old tokens."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ def list_indexed(db: Database, index: str = "by_user") -> set[str]:
 
 
 def some_write(db: Database) -> None:
-    """Any write, of another table even."""
+    """Write an item to another table; any write triggers the housekeeping."""
     db.send(PutItem("Others", encode_item({"id": "any"})))
 
 
-def test_an_expired_item_goes_from_its_table_and_its_indexes(db: Database, clock: Clock) -> None:
+def test_an_expired_item_is_removed_from_its_table_and_its_indexes(db: Database, clock: Clock) -> None:
     db.send(session("early", START + 100))
     db.send(session("late", START + 1000))
     clock.set(START + 500)
@@ -81,7 +81,7 @@ def test_an_expired_item_goes_from_its_table_and_its_indexes(db: Database, clock
     assert ids(db) == list_indexed(db) == {"late"}
 
 
-def test_an_item_stays_until_its_second_has_passed(db: Database, clock: Clock) -> None:
+def test_an_item_stays_until_the_second_of_its_expiry_has_passed(db: Database, clock: Clock) -> None:
     db.send(session("a", START + 100))
     clock.set(START + 100)
     some_write(db)
@@ -97,9 +97,7 @@ def test_reading_removes_nothing(db: Database, clock: Clock) -> None:
     assert ids(db) == list_indexed(db) == {"a"}
 
 
-def test_an_item_more_than_five_years_past_is_taken_for_a_mistake_and_stays(
-    db: Database, clock: Clock
-) -> None:
+def test_an_item_that_expired_more_than_five_years_ago_stays(db: Database, clock: Clock) -> None:
     db.send(session("almost", START + 500 - 5 * YEAR + 1))
     db.send(session("just", START + 500 - 5 * YEAR))
     db.send(session("zero", 0))
@@ -108,7 +106,7 @@ def test_an_item_more_than_five_years_past_is_taken_for_a_mistake_and_stays(
     assert ids(db) == list_indexed(db) == {"just", "zero"}
 
 
-def test_what_is_no_number_of_seconds_never_expires(db: Database, clock: Clock) -> None:
+def test_an_item_without_a_valid_number_of_seconds_never_expires(db: Database, clock: Clock) -> None:
     for name, expires in {
         "text": str(START),
         "list": [START],
@@ -123,7 +121,7 @@ def test_what_is_no_number_of_seconds_never_expires(db: Database, clock: Clock) 
     assert ids(db) == {"text", "list", "null", "negative", "huge", "without"}
 
 
-def test_a_later_moment_saves_an_item(db: Database, clock: Clock) -> None:
+def test_an_item_whose_expiry_was_postponed_stays(db: Database, clock: Clock) -> None:
     db.send(session("a", START + 100))
     db.send(session("a", START + 1000))
     clock.set(START + 500)
@@ -131,14 +129,14 @@ def test_a_later_moment_saves_an_item(db: Database, clock: Clock) -> None:
     assert ids(db) == {"a"}
 
 
-def test_writing_over_an_expired_item_keeps_the_new_one(db: Database, clock: Clock) -> None:
+def test_an_item_that_replaces_an_expired_one_stays(db: Database, clock: Clock) -> None:
     db.send(session("a", START + 100))
     clock.set(START + 500)
     db.send(session("a", START + 1000))
     assert ids(db) == list_indexed(db) == {"a"}
 
 
-def test_a_great_many_expired_items_go_a_few_at_a_time(db: Database, clock: Clock) -> None:
+def test_many_expired_items_are_removed_over_several_writes(db: Database, clock: Clock) -> None:
     for first in range(0, 250, 25):
         db.send(BatchWrite(tuple(session(f"{number}", START + 100) for number in range(first, first + 25))))
     clock.set(START + 500)
@@ -147,7 +145,7 @@ def test_a_great_many_expired_items_go_a_few_at_a_time(db: Database, clock: Cloc
         some_write(db)
         assert ids(db) == list_indexed(db)
         left.append(len(ids(db)))
-    assert left[0] < 250, "nothing went"
+    assert left[0] < 250, "no item was removed"
     assert left[-1] == 0
     assert left == sorted(left, reverse=True)
 
@@ -167,7 +165,7 @@ def test_without_a_ttl_attribute_nothing_expires(db: Database, clock: Clock) -> 
     assert ids(db) == {"a"}
 
 
-def test_a_ttl_attribute_counts_for_items_already_there(db: Database, clock: Clock) -> None:
+def test_a_new_ttl_attribute_applies_to_existing_items(db: Database, clock: Clock) -> None:
     db.send(SetTtl("Sessions", None))
     db.send(session("a", START + 100))
     db.send(session("b", START + 1000))
@@ -177,7 +175,7 @@ def test_a_ttl_attribute_counts_for_items_already_there(db: Database, clock: Clo
     assert ids(db) == list_indexed(db) == {"b"}
 
 
-def test_a_write_that_fails_expires_nothing_and_the_next_one_does(db: Database, clock: Clock) -> None:
+def test_a_failed_write_removes_no_expired_items_and_the_next_one_does(db: Database, clock: Clock) -> None:
     db.send(session("a", START + 100))
     clock.set(START + 500)
     with pytest.raises(ValueError):
@@ -187,7 +185,7 @@ def test_a_write_that_fails_expires_nothing_and_the_next_one_does(db: Database, 
     assert ids(db) == set()
 
 
-def test_an_index_that_another_process_added_loses_expired_items_too(
+def test_expired_items_are_removed_from_an_index_that_another_process_added(
     db: Database, file: Path, clock: Clock
 ) -> None:
     db.send(session("a", START + 100))
@@ -195,12 +193,12 @@ def test_an_index_that_another_process_added_loses_expired_items_too(
     with Database(backend=EmbeddedBackend(file, clock=clock)) as other:
         other.send(AddIndex("Sessions", IndexSchema("also_by_user", KeyAttribute("user"))))
         clock.set(START + 500)
-        some_write(db)  # its picture of the indexes is old
+        some_write(db)  # this database has not loaded the new index yet
         assert list_indexed(other, "also_by_user") == list_indexed(other) == ids(other) == {"b"}
     assert query_file(file, "SELECT count(*) FROM entries") == 2
 
 
-def test_a_ttl_attribute_that_another_process_set_is_honoured(db: Database, file: Path, clock: Clock) -> None:
+def test_a_ttl_attribute_that_another_process_set_applies(db: Database, file: Path, clock: Clock) -> None:
     db.send(SetTtl("Sessions", None))
     with Database(backend=EmbeddedBackend(file, clock=clock)) as other:
         other.send(SetTtl("Sessions", "expires"))
@@ -210,7 +208,7 @@ def test_a_ttl_attribute_that_another_process_set_is_honoured(db: Database, file
     assert ids(db) == set()
 
 
-def test_old_tokens_are_thrown_away_and_young_ones_kept(db: Database, file: Path, clock: Clock) -> None:
+def test_old_tokens_are_removed_and_recent_ones_kept(db: Database, file: Path, clock: Clock) -> None:
     db.send(TransactWrite((session("a", None),), "old"))
     clock.set(START + 500)
     db.send(TransactWrite((session("b", None),), "young"))
@@ -219,7 +217,7 @@ def test_old_tokens_are_thrown_away_and_young_ones_kept(db: Database, file: Path
     assert query_file(file, "SELECT group_concat(token) FROM tokens") == "young"
 
 
-def test_a_clock_set_back_does_not_stop_the_housekeeping(db: Database, clock: Clock) -> None:
+def test_housekeeping_continues_after_the_clock_is_set_back(db: Database, clock: Clock) -> None:
     clock.set(START + 10 * YEAR)
     some_write(db)
     clock.set(START)

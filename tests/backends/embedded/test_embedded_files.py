@@ -1,4 +1,4 @@
-"""The file of an embedded store: what a fresh one is, and which files are refused and left as they are."""
+"""The file of an embedded store: how a new one looks, and which files are refused and not changed."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def test_a_closed_store_is_one_file(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["store.db"]
 
 
-def test_missing_directories_are_made(tmp_path: Path) -> None:
+def test_missing_directories_are_created(tmp_path: Path) -> None:
     fill(tmp_path / "a" / "b" / "store.db")
     with Database(f"embedded:{tmp_path}/a/b/store.db") as db:
         assert len(names(db)) == 3
 
 
-def test_a_relative_path_stays_where_it_was_when_the_directory_changes(
+def test_a_relative_path_does_not_follow_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
@@ -58,7 +58,7 @@ def test_a_relative_path_stays_where_it_was_when_the_directory_changes(
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_a_copy_made_by_vacuuming_is_as_good_as_the_original(tmp_path: Path) -> None:
+def test_a_copy_made_by_vacuum_is_a_complete_store(tmp_path: Path) -> None:
     fill(tmp_path / "store.db")
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
         connection.execute("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
@@ -68,7 +68,7 @@ def test_a_copy_made_by_vacuuming_is_as_good_as_the_original(tmp_path: Path) -> 
     assert pragma(tmp_path / "copy.db", "journal_mode") == "wal"  # readers and a writer at the same time
 
 
-# --- files that are not ours ----------------------------------------------------------------------------
+# --- files that are not stores --------------------------------------------------------------------------
 
 
 def text_file(path: Path) -> None:
@@ -141,7 +141,7 @@ def cut_within_a_page(path: Path) -> None:
         cut_within_a_page,
     ],
 )
-def test_a_file_that_is_no_sound_store_is_refused_and_left_as_it_is(
+def test_a_file_that_is_not_an_intact_store_is_refused_and_not_changed(
     tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     path = tmp_path / "store.db"
@@ -154,7 +154,7 @@ def test_a_file_that_is_no_sound_store_is_refused_and_left_as_it_is(
     assert [file.name for file in tmp_path.iterdir()] == ["store.db"]
 
 
-def test_a_store_of_a_newer_holdall_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+def test_a_store_of_a_newer_holdall_is_refused_and_not_changed(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     fill(path)
     with closing(sqlite3.connect(path)) as connection:

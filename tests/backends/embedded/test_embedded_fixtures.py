@@ -1,4 +1,4 @@
-"""Stores written by every released layout: what they say is read back, and they can be written to."""
+"""Stores in every released layout: their items can be read and changed."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FILES = sorted(FIXTURES.glob("v*.db"))
 
 @dataclass
 class Old:
-    """A copy of an old store, opened, and what is known of it."""
+    """A copy of an old store, opened, and its expected contents."""
 
     db: Database
     clock: Clock
@@ -73,12 +73,12 @@ def text(items: list[Any]) -> list[str]:
     return sorted(json.dumps(item, sort_keys=True) for item in items)
 
 
-def test_there_is_a_store_of_every_layout_so_far() -> None:
+def test_there_is_a_fixture_of_every_layout() -> None:
     assert [file.name for file in FILES] == [f"v{number}.db" for number in range(1, layout.VERSION + 1)]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_fixture_is_of_the_layout_it_is_named_for_and_whole_in_one_file(file: Path) -> None:
+def test_a_fixture_has_the_layout_of_its_name_in_a_single_intact_file(file: Path) -> None:
     with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (int(file.stem[1:]),)
         assert connection.execute("PRAGMA application_id").fetchone() == (layout.APPLICATION_ID,)
@@ -86,26 +86,26 @@ def test_a_fixture_is_of_the_layout_it_is_named_for_and_whole_in_one_file(file: 
     assert not file.with_name(f"{file.name}-wal").exists()
 
 
-def test_an_old_store_becomes_one_of_the_current_layout(old: Old, tmp_path: Path) -> None:
+def test_an_old_store_is_upgraded_to_the_current_layout(old: Old, tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (layout.VERSION,)
 
 
-def test_its_items_are_read_back(old: Old) -> None:
+def test_the_items_of_an_old_store_can_be_read(old: Old) -> None:
     for table, items in old.known["items"].items():
         assert text(old.all(table)) == text(items)
         for item in items:
             assert old.db.send(GetItem(table, old.key(table, item))).item == item
 
 
-def test_all_ten_types_are_among_them(old: Old) -> None:
+def test_the_items_of_an_old_store_have_all_ten_types(old: Old) -> None:
     kinds = {
         kind for items in old.known["items"].values() for item in items for v in item.values() for kind in v
     }
     assert kinds == {"S", "N", "B", "BOOL", "NULL", "L", "M", "SS", "NS", "BS"}
 
 
-def test_its_indexes_are_read_back_by_partition_and_in_order(old: Old) -> None:
+def test_the_indexes_of_an_old_store_can_be_queried_in_order(old: Old) -> None:
     for table, indexes in old.known["indexes"].items():
         schema = old.db.send(DescribeTable(table)).schema
         assert {index.name for index in schema.indexes} == indexes.keys()
@@ -118,7 +118,7 @@ def test_its_indexes_are_read_back_by_partition_and_in_order(old: Old) -> None:
                 assert [*old.db.send(query).items] == expected
 
 
-def test_its_ttl_attributes_are_known_and_at_work(old: Old) -> None:
+def test_the_ttl_attributes_of_an_old_store_apply(old: Old) -> None:
     for table, attribute in old.known["ttl"].items():
         assert old.db.send(DescribeTtl(table)).attribute == attribute
     old.clock.forward(365 * 24 * 3600)
@@ -129,7 +129,7 @@ def test_its_ttl_attributes_are_known_and_at_work(old: Old) -> None:
         assert text(old.all(table)) == text([i for i in items if i not in old.known["expiring"]])
 
 
-def test_its_client_tokens_are_still_taken(old: Old) -> None:
+def test_the_client_tokens_of_an_old_store_are_recognized(old: Old) -> None:
     table, items = next(iter(old.known["items"].items()))
     other = TransactWrite((DeleteItem(table, old.key(table, items[0])),), old.known["token"])
     with pytest.raises(TokenReusedError):
@@ -138,7 +138,7 @@ def test_its_client_tokens_are_still_taken(old: Old) -> None:
     old.db.send(other)
 
 
-def test_it_can_be_written_to(old: Old) -> None:
+def test_an_old_store_can_be_changed(old: Old) -> None:
     for table, items in old.known["items"].items():
         first, *rest = items
         key = old.key(table, first)

@@ -1,4 +1,4 @@
-"""No space left: the write is refused by name, everything acknowledged stays, and with room it goes on."""
+"""A full disk: writes raise an error, acknowledged items stay, and writes succeed again once there is space."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 HERE = Path(__file__).parent
 
 
-def ran(*command: object) -> subprocess.CompletedProcess[str]:
+def run_command(*command: object) -> subprocess.CompletedProcess[str]:
     path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.run(
         [*map(str, command)], capture_output=True, text=True, timeout=120, check=False, env=path
@@ -21,7 +21,7 @@ def ran(*command: object) -> subprocess.CompletedProcess[str]:
 
 
 def on_a_small_disk(directory: Path, *command: object) -> list[str]:
-    """A command for a shell of its own, in which the directory is a disk of 1 MB."""
+    """Wrap a command so that it runs with a disk of 1 MB mounted at the directory."""
     mount = f"mount -t tmpfs -o size=1m tmpfs {shlex.quote(str(directory))}"
     rest = shlex.join(map(str, command))
     rights = "-m" if os.getuid() == 0 else "-rm"
@@ -30,20 +30,20 @@ def on_a_small_disk(directory: Path, *command: object) -> list[str]:
 
 def test_a_full_disk_refuses_writes_and_loses_nothing(tmp_path: Path) -> None:
     try:
-        possible = ran(*on_a_small_disk(tmp_path, "true")).returncode == 0
+        possible = run_command(*on_a_small_disk(tmp_path, "true")).returncode == 0
     except FileNotFoundError:
         possible = False
     if not possible:
-        pytest.skip("mounting a small disk is not permitted here")
-    done = ran(*on_a_small_disk(tmp_path, sys.executable, HERE / "full_disk_writer.py", tmp_path))
+        pytest.skip("this environment does not permit mounting a small disk")
+    done = run_command(*on_a_small_disk(tmp_path, sys.executable, HERE / "full_disk_writer.py", tmp_path))
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split("\n")[:2] == ["StoreFullError", "went on"]
+    assert done.stdout.split("\n")[:2] == ["StoreFullError", "continued"]
 
 
-def test_a_file_that_may_not_grow_refuses_writes_and_loses_nothing(tmp_path: Path) -> None:
-    done = ran(sys.executable, HERE / "limited_writer.py", tmp_path)
+def test_a_file_at_its_size_limit_refuses_writes_and_loses_nothing(tmp_path: Path) -> None:
+    done = run_command(sys.executable, HERE / "limited_writer.py", tmp_path)
     assert done.returncode == 0, done.stderr
     error, rest = done.stdout.split()
-    # The system calls this an I/O error, after which it is unknown what part of the last write is on the disk.
+    # The system reports an I/O error, after which we do not know which part of the last write is on the disk.
     assert error in ("StoreFullError", "StoreError", "OutcomeUnknown")
     assert rest == "intact"

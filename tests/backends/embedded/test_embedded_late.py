@@ -1,4 +1,4 @@
-"""A database that creates no table by itself creates no file either, before something is written."""
+"""A database that does not manage its table creates its file only with the first write."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_the_first_write_creates_the_file(colour: Colour, db: Database, file: Pa
         assert other.send(GetItem("holdall", KEY)).item == KEY
 
 
-def test_a_file_that_another_program_has_created_meanwhile_is_read(db: Database, file: Path) -> None:
+def test_a_file_that_another_program_creates_after_the_first_read_is_read(db: Database, file: Path) -> None:
     assert not db.table.exists()
     with Database(f"embedded:{file}") as other:
         other.table.create()
@@ -65,12 +65,12 @@ def test_a_closed_database_creates_no_file(db: Database, file: Path) -> None:
     assert not file.exists()
 
 
-def test_a_path_where_no_file_can_be_is_refused_at_once(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no directory")
+def test_an_impossible_path_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
     with pytest.raises(StoreNotWritableError):
         Database(f"embedded:{tmp_path}/file/app.db", manage_table=False)
 
 
-def test_a_database_that_manages_its_table_has_its_file_at_once(file: Path) -> None:
+def test_a_database_that_manages_its_table_creates_its_file_at_once(file: Path) -> None:
     with Database(f"embedded:{file}"):
         assert file.exists()

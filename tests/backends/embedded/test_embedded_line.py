@@ -1,4 +1,4 @@
-"""The line in which processes wait to write: a process that leaves it, in any way, lets the next one in."""
+"""The queue of processes that wait to write: when a process leaves it in any way, the next one has its turn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from test_embedded_locks import hold_lock, open_backend
 
 from holdall.backends.embedded.line import Line
 
-STANDS_IN_LINE = """
+WAITS_IN_LINE = """
 import sys
 from pathlib import Path
 from holdall.backends.embedded.line import Line
@@ -46,21 +46,21 @@ def test_the_next_in_line_has_its_turn_when_the_first_leaves(log: Path) -> None:
         assert second.wait(30)
 
 
-def test_who_gave_up_waiting_keeps_nobody_waiting(log: Path) -> None:
+def test_a_process_that_gives_up_waiting_does_not_block_the_next(log: Path) -> None:
     with closing(Line(log)) as one, closing(Line(log)) as other, closing(Line(log)) as third:
         first = one.enter()
         assert first is not None
         assert first.wait(30)
         second, last = other.enter(), third.enter()
         assert last is not None
-        del second  # its thread still waits
+        del second  # its thread is still waiting
         del first
         assert last.wait(30)
 
 
-def test_a_process_that_is_killed_leaves_the_line(log: Path) -> None:
+def test_a_killed_process_leaves_the_line(log: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-c", STANDS_IN_LINE, str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", WAITS_IN_LINE, str(log)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     try:
         assert process.stdout is not None
@@ -81,7 +81,7 @@ def test_without_a_log_there_is_no_line(tmp_path: Path) -> None:
         assert line.enter() is None
 
 
-def test_a_store_goes_on_behind_a_process_that_stopped_at_the_head_of_the_line(tmp_path: Path) -> None:
+def test_a_write_succeeds_despite_a_stopped_process_at_the_head_of_the_line(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     fill(path)
     with open_backend(path, patience=30) as backend:

@@ -1,4 +1,4 @@
-"""A store that another process keeps locked: waiting ends, and the error says that waiting longer may help."""
+"""A store that another process keeps locked: requests stop waiting and raise a retryable error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def open_backend(path: Path, patience: float = 0.2) -> Iterator[EmbeddedBackend]
 
 @contextmanager
 def hold_lock(path: Path, lock: str) -> Iterator[sqlite3.Connection]:
-    """Another connection has a lock on the file until the block ends."""
+    """Hold a lock on the file with another connection until the block ends."""
     with closing(sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)) as other:
         for statement in lock.split(";"):
             other.execute(statement)
@@ -48,7 +48,7 @@ WHOLE_FILE = "PRAGMA locking_mode = EXCLUSIVE; BEGIN IMMEDIATE; COMMIT"
 
 
 @pytest.mark.parametrize("lock", WRITE_LOCKS)
-def test_a_write_against_a_lasting_lock_is_busy_and_retryable(path: Path, lock: str) -> None:
+def test_a_write_during_a_lasting_lock_raises_a_retryable_busy_error(path: Path, lock: str) -> None:
     with open_backend(path) as backend:
         with hold_lock(path, lock):
             with pytest.raises(StoreBusyError) as busy:
@@ -60,7 +60,7 @@ def test_a_write_against_a_lasting_lock_is_busy_and_retryable(path: Path, lock: 
 
 
 @pytest.mark.parametrize("lock", WRITE_LOCKS)
-def test_reads_go_on_beside_a_writer(path: Path, lock: str) -> None:
+def test_reads_succeed_while_another_process_writes(path: Path, lock: str) -> None:
     with open_backend(path) as backend, hold_lock(path, lock):
         assert backend.send_blocking(get("thing0")).item is not None
         assert backend.send_blocking(RED).count == 3
@@ -68,7 +68,9 @@ def test_reads_go_on_beside_a_writer(path: Path, lock: str) -> None:
 
 
 @pytest.mark.parametrize("lock", WRITE_LOCKS)
-def test_opening_a_fresh_file_that_another_keeps_locked_is_busy(tmp_path: Path, lock: str) -> None:
+def test_opening_a_new_file_that_another_process_locks_raises_the_busy_error(
+    tmp_path: Path, lock: str
+) -> None:
     path = tmp_path / "store.db"
     with hold_lock(path, lock), pytest.raises(StoreBusyError) as busy:
         EmbeddedBackend(path, patience=0.2)
@@ -77,7 +79,7 @@ def test_opening_a_fresh_file_that_another_keeps_locked_is_busy(tmp_path: Path, 
         backend.send_blocking(CreateTable(THINGS))
 
 
-def test_opening_a_store_that_another_has_for_itself_is_busy(path: Path) -> None:
+def test_opening_a_store_that_another_process_locks_exclusively_raises_the_busy_error(path: Path) -> None:
     with hold_lock(path, WHOLE_FILE), pytest.raises(StoreBusyError):
         EmbeddedBackend(path, patience=0.2)
     opened_again = EmbeddedBackend(path, patience=0.2)
@@ -85,7 +87,7 @@ def test_opening_a_store_that_another_has_for_itself_is_busy(path: Path) -> None
 
 
 @pytest.mark.parametrize("lock", WRITE_LOCKS)
-def test_a_write_goes_through_when_the_lock_goes_in_time(path: Path, lock: str) -> None:
+def test_a_write_succeeds_if_the_lock_is_released_in_time(path: Path, lock: str) -> None:
     with open_backend(path, patience=30) as backend, hold_lock(path, lock) as other:
         writing = threading.Thread(target=backend.send_blocking, args=(put("new"),))
         writing.start()
@@ -94,7 +96,7 @@ def test_a_write_goes_through_when_the_lock_goes_in_time(path: Path, lock: str) 
         assert backend.send_blocking(get("new")).item is not None
 
 
-def test_a_thread_that_cannot_write_does_not_keep_others_from_reading(path: Path) -> None:
+def test_other_threads_can_read_while_one_waits_to_write(path: Path) -> None:
     read: list[GetReply] = []
     with open_backend(path, patience=30) as backend, hold_lock(path, "BEGIN IMMEDIATE") as other:
         writing = threading.Thread(target=backend.send_blocking, args=(put("new"),))
@@ -105,7 +107,7 @@ def test_a_thread_that_cannot_write_does_not_keep_others_from_reading(path: Path
     assert read[0].item is not None
 
 
-def test_every_request_of_an_event_loop_that_cannot_write_says_so(path: Path) -> None:
+def test_every_async_write_raises_the_busy_error(path: Path) -> None:
     async def write_all(backend: EmbeddedBackend) -> list[object]:
         writes = (backend.send_awaiting(put(f"new{number}")) for number in range(3))
         return [*await asyncio.gather(*writes, return_exceptions=True)]
@@ -115,10 +117,12 @@ def test_every_request_of_an_event_loop_that_cannot_write_says_so(path: Path) ->
     assert [type(outcome) for outcome in outcomes] == [StoreBusyError] * 3
 
 
-def test_a_busy_store_that_could_not_be_opened_holds_nothing_open(path: Path, tmp_path: Path) -> None:
+def test_a_failed_opening_of_a_busy_store_leaves_nothing_open(path: Path, tmp_path: Path) -> None:
     with hold_lock(path, WHOLE_FILE) as other:
         with pytest.raises(StoreBusyError) as busy:
             EmbeddedBackend(path, patience=0.1)
         other.execute("INSERT INTO tokens VALUES ('t', x'00', 0)")
-        assert busy.value.retryable  # the error, and with it the failed opening's frame, lived until here
+        assert (
+            busy.value.retryable
+        )  # keeps the error, and with it the frame of the failed opening, alive until here
     assert [file.name for file in tmp_path.iterdir()] == ["store.db"]

@@ -1,4 +1,4 @@
-"""Older layouts become current step by step, in one transaction, or not at all."""
+"""Older layouts are upgraded to the current one step by step, in one transaction."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def connection(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def upgrade(connection: sqlite3.Connection, migrations: Mapping[int, Migration], target: int) -> None:
-    """What the engine does on opening."""
+    """Upgrade the file as the engine does on opening."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         layout.make_current(connection, migrations=migrations, target=target)
@@ -53,19 +53,19 @@ def add_table(table: str) -> Migration:
     return migrate
 
 
-def test_every_step_from_the_files_version_on_is_taken_in_order(connection: sqlite3.Connection) -> None:
-    taken: list[int] = []
+def test_every_step_from_the_files_version_on_runs_in_order(connection: sqlite3.Connection) -> None:
+    done: list[int] = []
 
-    def note(number: int) -> Migration:
-        return lambda connection: taken.append(number)
+    def record(number: int) -> Migration:
+        return lambda connection: done.append(number)
 
-    steps = {number: note(number) for number in range(6)}
+    steps = {number: record(number) for number in range(6)}
     upgrade(connection, steps, target=4)
-    assert taken == [1, 2, 3]
+    assert done == [1, 2, 3]
     assert version(connection) == 4
 
 
-def test_a_step_sees_the_one_before_it_and_both_stay(path: Path, connection: sqlite3.Connection) -> None:
+def test_a_step_sees_the_changes_of_the_previous_step(path: Path, connection: sqlite3.Connection) -> None:
     def fill(connection: sqlite3.Connection) -> None:
         connection.execute(
             "INSERT INTO extra SELECT name FROM (SELECT json_extract(body, '$.name.S') AS name FROM items)"
@@ -78,13 +78,13 @@ def test_a_step_sees_the_one_before_it_and_both_stay(path: Path, connection: sql
 
 
 def test_all_steps_happen_in_the_callers_transaction(path: Path, connection: sqlite3.Connection) -> None:
-    def look_from_outside(inside: sqlite3.Connection) -> None:
+    def check_from_outside(inside: sqlite3.Connection) -> None:
         assert inside.in_transaction
         with closing(sqlite3.connect(path)) as outside:
             assert version(outside) == 1
             assert "extra" not in tables(outside)
 
-    upgrade(connection, {1: add_table("extra"), 2: look_from_outside}, target=3)
+    upgrade(connection, {1: add_table("extra"), 2: check_from_outside}, target=3)
 
 
 def test_a_step_that_fails_leaves_the_file_at_its_old_version(
@@ -113,7 +113,7 @@ def test_a_failed_upgrade_can_be_repeated(connection: sqlite3.Connection) -> Non
     assert {"extra", "more"} <= tables(connection)
 
 
-def test_a_current_file_takes_no_step(connection: sqlite3.Connection) -> None:
+def test_a_current_file_needs_no_step(connection: sqlite3.Connection) -> None:
     assert layout.file_version(connection) == layout.VERSION
     upgrade(connection, {}, target=layout.VERSION)
     assert version(connection) == layout.VERSION
@@ -123,7 +123,7 @@ def test_there_is_a_step_from_every_older_version() -> None:
     assert sorted(layout.MIGRATIONS) == [*range(1, layout.VERSION)]
 
 
-def test_creation_that_fails_leaves_an_empty_file(tmp_path: Path) -> None:
+def test_a_failed_creation_leaves_an_empty_file(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "fresh.db", isolation_level=None)) as connection:
         with pytest.raises(KeyError):
             upgrade(connection, {}, target=layout.VERSION + 1)

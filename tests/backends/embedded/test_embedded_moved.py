@@ -1,4 +1,4 @@
-"""A store whose file is deleted, moved or replaced while it is open: no write is acknowledged that would be lost."""
+"""A store whose file is deleted, moved or replaced while it is open: writes are refused, so that none is lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("move", [delete, move_away, remove_directory, replace_with_backup])
-def test_no_write_goes_to_a_file_that_is_not_there_any_more(path: Path, move: Callable[[Path], None]) -> None:
+def test_writes_to_a_file_that_is_gone_are_refused(path: Path, move: Callable[[Path], None]) -> None:
     with Database(f"embedded:{path}") as db:
         db.send(put("before"))
         move(path)
@@ -51,14 +51,14 @@ def test_no_write_goes_to_a_file_that_is_not_there_any_more(path: Path, move: Ca
             db.send(TransactWrite((put("lost"),), "token"))
         with pytest.raises(StoreMovedError):
             asyncio.run(_send(db))
-        assert path.exists() == (move is replace_with_backup)  # no empty file in its place
+        assert path.exists() == (move is replace_with_backup)  # the engine has not created an empty file
 
 
 async def _send(db: Database) -> None:
     await db.aio.send(put("lost"))
 
 
-def test_a_file_that_is_back_is_written_again(path: Path) -> None:
+def test_writes_succeed_again_once_the_file_is_back(path: Path) -> None:
     with Database(f"embedded:{path}") as db:
         db.send(put("before"))
         move_away(path)
@@ -69,7 +69,7 @@ def test_a_file_that_is_back_is_written_again(path: Path) -> None:
         assert names(db) == {"thing0", "thing1", "thing2", "before", "after"}
 
 
-def test_a_database_opened_anew_has_the_file_that_is_there(path: Path) -> None:
+def test_a_database_that_is_opened_again_uses_the_new_file(path: Path) -> None:
     with Database(f"embedded:{path}") as db:
         replace_with_backup(path)
         with pytest.raises(StoreMovedError):
@@ -80,10 +80,10 @@ def test_a_database_opened_anew_has_the_file_that_is_there(path: Path) -> None:
         assert db.send(get("new")).item is not None
 
 
-def test_a_connection_opened_later_does_not_make_an_empty_file(path: Path) -> None:
+def test_a_later_connection_does_not_create_an_empty_file(path: Path) -> None:
     with Database(f"embedded:{path}") as db:
         path.unlink()
-        if child := os.fork():  # before which the store closes its connections
+        if child := os.fork():  # before a fork, the store closes its connections
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         else:
             os._exit(0)

@@ -1,4 +1,4 @@
-"""Files and directories that the process may not write."""
+"""Files and directories that the process must not read or write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCRIPT = "unprivileged_opener.py"
 
 @pytest.fixture
 def directory() -> Iterator[Path]:
-    """A directory that others can look into, unlike pytest's own."""
+    """A directory that other users can enter, unlike pytest's own."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         directory.chmod(0o755)
@@ -23,19 +23,19 @@ def directory() -> Iterator[Path]:
         directory.chmod(0o755)
 
 
-def test_a_fresh_store_in_a_directory_we_may_not_write_is_refused(directory: Path) -> None:
+def test_a_new_store_in_a_read_only_directory_is_refused(directory: Path) -> None:
     directory.chmod(0o555)
     assert run_script(SCRIPT, directory / "store.db") == ["StoreNotWritableError"]
     assert not list(directory.iterdir())
 
 
-def test_a_directory_that_cannot_be_made_is_refused(directory: Path) -> None:
+def test_a_store_whose_directory_cannot_be_created_is_refused(directory: Path) -> None:
     directory.chmod(0o555)
     assert run_script(SCRIPT, directory / "data" / "store.db") == ["StoreNotWritableError"]
     assert not list(directory.iterdir())
 
 
-def test_a_store_in_a_directory_we_may_not_write_is_refused_and_left_as_it_is(directory: Path) -> None:
+def test_an_existing_store_in_a_read_only_directory_is_refused_and_not_changed(directory: Path) -> None:
     path = directory / "store.db"
     fill(path)
     path.chmod(0o444)
@@ -45,7 +45,7 @@ def test_a_store_in_a_directory_we_may_not_write_is_refused_and_left_as_it_is(di
     assert path.read_bytes() == before
 
 
-def test_a_file_we_may_not_write_is_refused_and_left_as_it_is(directory: Path) -> None:
+def test_a_read_only_file_is_refused_and_not_changed(directory: Path) -> None:
     path = directory / "store.db"
     fill(path)
     path.chmod(0o444)
@@ -55,7 +55,7 @@ def test_a_file_we_may_not_write_is_refused_and_left_as_it_is(directory: Path) -
     assert path.read_bytes() == before
 
 
-def test_a_file_we_may_not_read_is_refused(directory: Path) -> None:
+def test_an_unreadable_file_is_refused(directory: Path) -> None:
     path = directory / "store.db"
     fill(path)
     path.chmod(0o000)
@@ -63,7 +63,7 @@ def test_a_file_we_may_not_read_is_refused(directory: Path) -> None:
     assert run_script(SCRIPT, path) == ["StoreNotWritableError"]
 
 
-def test_with_the_rights_the_same_process_works(directory: Path) -> None:
+def test_with_permissions_the_same_process_works(directory: Path) -> None:
     path = directory / "store.db"
     fill(path)
     path.chmod(0o666)

@@ -1,4 +1,4 @@
-"""Pages with a filter: items that cannot match are not decoded, and none that matches is left out."""
+"""Pages with a filter: items that cannot match are not decoded, and every item that matches is returned."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ texts = some.text(some.characters(exclude_categories=["Cs"]), min_size=1, max_si
 
 
 @given(name=texts, text=texts, other=texts)
-def test_no_item_that_a_filter_matches_is_left_out(name: str, text: str, other: str) -> None:
-    """Whatever quotes, control characters and letters its names and texts have."""
+def test_an_item_that_matches_is_decoded(name: str, text: str, other: str) -> None:
+    """Also if its names and texts contain quotes, control characters or non-ASCII letters."""
     path, inside, member = Path((name,)), Path(("map", name)), Path(("list", 0))
     item = {name: {"S": text}, "map": {"M": {name: {"S": text}}}, "list": {"L": [{"S": text}]}}
     if name in ("map", "list"):
@@ -50,11 +50,11 @@ def test_a_scan_decodes_only_items_that_may_match(filter: Condition, monkeypatch
     decoded: list[Any] = []
     loads = json.loads
 
-    def note(text: str) -> Any:
+    def record(text: str) -> Any:
         decoded.append(loads(text))
         return decoded[-1]
 
-    monkeypatch.setattr(json, "loads", note)
+    monkeypatch.setattr(json, "loads", record)
     page = backend.send_blocking(Scan("table", filter=filter))
     assert (page.items, page.scanned, page.last_key) == ((items[4],), 5, None)
     assert decoded == [items[4]]
@@ -65,6 +65,6 @@ def test_a_scan_decodes_only_items_that_may_match(filter: Condition, monkeypatch
 
 
 def find_lacking(filter: Condition, item: Any) -> list[tuple[str, ...]]:
-    """The groups of texts of which the item's body has none."""
+    """Return the groups of texts of which the item's body contains none."""
     body = encode_json(item)
     return [group for group in list_texts(filter) if not any(text in body for text in group)]

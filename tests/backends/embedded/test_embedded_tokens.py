@@ -1,4 +1,4 @@
-"""Client tokens of the embedded engine: what makes two transactions the same, also for what an older Holdall left."""
+"""Client tokens of the embedded engine: which transactions count as the same, across versions of Holdall too."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def digest(*actions: TransactAction) -> str:
     return digest_actions(request, check(request, lambda name: SCHEMA)).hex()
 
 
-def test_the_digest_of_a_transaction_is_defined_and_stays_as_it_is() -> None:
+def test_the_digest_of_a_transaction_never_changes() -> None:
     free: Condition = ~NotExists(path("id")) & Between(path("n", 0), value(1), value(2)) | TypeIs(
         path("n"), "N"
     )
@@ -57,7 +57,7 @@ def test_the_digest_of_a_transaction_is_defined_and_stays_as_it_is() -> None:
     assert digest(*actions) == "01068c839691159d8aeee06ca02ee275b2"
 
 
-def test_the_order_of_attributes_and_members_is_not_part_of_it() -> None:
+def test_the_digest_ignores_the_order_of_attributes_and_set_members() -> None:
     one = PutItem("things", {"id": {"S": "a"}, "s": {"SS": ["x", "y"]}, "n": {"N": "1.0"}})
     other = PutItem("things", {"n": {"N": "1"}, "s": {"SS": ["y", "x"]}, "id": {"S": "a"}})
     assert digest(one) == digest(other)

@@ -1,4 +1,4 @@
-"""The embedded engine's writes on event loops: in order, seen through, and delivered to the loop that asked."""
+"""Async writes of the embedded engine: in order, completed in spite of cancellation, each answered on its own loop."""
 
 import asyncio
 import sqlite3
@@ -29,7 +29,7 @@ def test_many_writes_of_several_loops_are_each_answered(tmp_path: Path) -> None:
     new = NotExists(AttributePath(("k",)))
 
     async def write(loop: int) -> int:
-        names = [f"{loop}-{n // 2}" for n in range(40)]  # each twice: the second is refused
+        names = [f"{loop}-{n // 2}" for n in range(40)]  # each twice; the second write is refused
         answers = await asyncio.gather(
             *(backend.send_awaiting(put(name, condition=new)) for name in names), return_exceptions=True
         )
@@ -45,7 +45,7 @@ def test_many_writes_of_several_loops_are_each_answered(tmp_path: Path) -> None:
     backend.close()
 
 
-def test_writes_that_wait_share_a_commit_and_are_answered_one_by_one(tmp_path: Path) -> None:
+def test_waiting_writes_share_a_commit_and_each_gets_its_own_outcome(tmp_path: Path) -> None:
     backend = EmbeddedBackend(tmp_path / "store.db", durability="normal")
     backend.send_blocking(CreateTable(TABLE))
     statements: list[str] = []
@@ -55,7 +55,7 @@ def test_writes_that_wait_share_a_commit_and_are_answered_one_by_one(tmp_path: P
     two = (put("pair-a"), put("pair-b", condition=new))
 
     async def main() -> list[Any]:
-        rival.execute("BEGIN IMMEDIATE")  # the first write waits for it, and the others for the first
+        rival.execute("BEGIN IMMEDIATE")  # the first write waits for this, and the others wait for the first
         requests: list[Any] = [put("first"), put("a", condition=new), put("a", condition=new)]
         requests += [put("too large", more={"S": "x" * 410_000}), TransactWrite(two, "token-of-the-pair")]
         requests += [put("pair-b", condition=new), *(put(f"more-{n}") for n in range(10))]
@@ -84,7 +84,7 @@ def test_writes_that_wait_share_a_commit_and_are_answered_one_by_one(tmp_path: P
     backend.close()
 
 
-def test_requests_that_are_all_in_order_share_one_commit(tmp_path: Path) -> None:
+def test_requests_that_are_sent_together_share_one_commit(tmp_path: Path) -> None:
     backend = EmbeddedBackend(tmp_path / "store.db", durability="normal")
     backend.send_blocking(CreateTable(TABLE))
     statements: list[str] = []
@@ -96,16 +96,16 @@ def test_requests_that_are_all_in_order_share_one_commit(tmp_path: Path) -> None
     backend.close()
 
 
-def test_a_write_whose_caller_is_cancelled_is_seen_through() -> None:
+def test_a_write_whose_caller_is_cancelled_is_completed() -> None:
     backend = EmbeddedBackend(None)
     backend.send_blocking(CreateTable(TABLE))
-    begun, go_on = threading.Event(), threading.Event()
+    begun, resume = threading.Event(), threading.Event()
     ends: list[str] = []
 
     async def main() -> None:
         def write(request: Any) -> Any:
             begun.set()
-            assert go_on.wait(30)
+            assert resume.wait(30)
             return backend.send_blocking(request)
 
         writer = Writer(write, backend.send_together)
@@ -120,11 +120,11 @@ def test_a_write_whose_caller_is_cancelled_is_seen_through() -> None:
 
         task = asyncio.ensure_future(caller())
         await asyncio.to_thread(begun.wait, 30)
-        for _ in range(2):  # a second one does not make it leave either
+        for _ in range(2):  # a second cancellation does not end the task early either
             task.cancel()
             await asyncio.sleep(0)
         assert not task.done()
-        go_on.set()
+        resume.set()
         with pytest.raises(asyncio.CancelledError):
             await task
         writer.close()
@@ -134,7 +134,7 @@ def test_a_write_whose_caller_is_cancelled_is_seen_through() -> None:
     backend.close()
 
 
-def test_a_closed_store_takes_no_more_writes() -> None:
+def test_a_closed_store_refuses_writes() -> None:
     backend = EmbeddedBackend(None)
     backend.send_blocking(CreateTable(TABLE))
     asyncio.run(backend.send_awaiting(put("a")))

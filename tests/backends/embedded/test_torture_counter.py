@@ -1,4 +1,4 @@
-"""One counter raised from many sides at once: the total is exact."""
+"""Many writers increment one counter at once: the total is exact."""
 
 from __future__ import annotations
 

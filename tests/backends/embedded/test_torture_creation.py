@@ -1,4 +1,4 @@
-"""A store's first moments: processes killed while they create it, and processes that create it together."""
+"""Creation of a store: processes killed while they create it, and processes that create it at the same time."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ CALLS = ("pwrite64", "fdatasync", "ftruncate", "unlink")
 """The system calls by which SQLite changes files."""
 
 
-def usable(path: Path, said: str) -> None:
-    """The next process can open the store and work with it."""
+def check_usable(path: Path, context: str) -> None:
+    """Check that the next process can open and use the store."""
     with Database(f"embedded:{path}") as db:
-        with contextlib.suppress(TableExistsError):  # the dead process may have come that far
+        with contextlib.suppress(TableExistsError):  # the dead process may have created it
             db.send(CreateTable(MADE))
         db.send(PutItem(MADE.name, {"by": {"S": "successor"}}))
-        assert {"by": {"S": "successor"}} in scan_table(db, MADE.name), said
-    audit(path, said)
+        assert {"by": {"S": "successor"}} in scan_table(db, MADE.name), context
+    audit(path, context)
 
 
 def test_a_store_whose_creator_was_killed_at_a_random_moment_can_be_opened(tmp_path: Path) -> None:
@@ -38,15 +38,15 @@ def test_a_store_whose_creator_was_killed_at_a_random_moment_can_be_opened(tmp_p
     for round in range(2 * ROUNDS):
         with Child("fresh_opener.py") as child:
             assert child.line() == "ready"
-            for number in range(choice.randrange(1, 5)):  # the last of them is the one cut short
+            for number in range(choice.randrange(1, 5)):  # the process is killed during the last of them
                 path = tmp_path / f"{round}-{number}.db"
                 child.tell(str(path))
             while not path.exists() and child.alive:
                 pass
-            for _ in range(choice.randrange(20_000)):  # up to about as long as the rest of a creation takes
+            for _ in range(choice.randrange(20_000)):  # at most about as long as the rest of a creation
                 pass
             child.kill()
-        usable(path, f"in round {round} {SEEDED}")
+        check_usable(path, f"in round {round} {SEEDED}")
 
 
 def test_a_store_whose_creator_was_killed_at_any_system_call_can_be_opened(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_store_whose_creator_was_killed_at_any_system_call_can_be_opened(tmp_p
     if reason is not None:
         pytest.skip(reason)
     points = kill_points(tmp_path)
-    assert len(points) > 20, "the trace shows too few system calls to be that of a creation"
+    assert len(points) > 20, "the trace shows too few system calls for a creation"
     chosen = random.Random(SEED).sample(points, min(len(points), 2 * ROUNDS))
     for call, when in chosen:
         path = tmp_path / f"{call}-{when}.db"
@@ -63,13 +63,13 @@ def test_a_store_whose_creator_was_killed_at_any_system_call_can_be_opened(tmp_p
             "fresh_opener.py", prefix=trace_command(tmp_path / "trace", f"trace={call}", inject)
         ) as child:
             child.tell(str(path))
-            assert "done" not in child.end(), f"was not killed at {call} {when}"
+            assert "done" not in child.end(), f"the process was not killed at {call} {when}"
             assert child.returncode == -9, child.account()
-        usable(path, f"killed at {call} {when} {SEEDED}")
+        check_usable(path, f"killed at {call} {when} {SEEDED}")
 
 
 def kill_points(tmp_path: Path) -> list[tuple[str, int]]:
-    """Every moment of a creation before its end at which a file is changed: which call, and its number."""
+    """List every system call of a creation that changes a file: its name, and its number among those of that name."""
     trace = tmp_path / "whole-trace"
     with Child("fresh_opener.py", prefix=trace_command(trace, f"trace={','.join(CALLS)}")) as child:
         child.tell(str(tmp_path / "whole.db"))
@@ -78,7 +78,7 @@ def kill_points(tmp_path: Path) -> list[tuple[str, int]]:
     return [(call, when) for call, times in calls.items() for when in range(1, times + 1)]
 
 
-def test_processes_that_open_a_fresh_store_at_once_all_succeed(tmp_path: Path) -> None:
+def test_processes_that_open_a_new_store_at_once_all_succeed(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         children = [stack.enter_context(Child("fresh_opener.py")) for _ in range(4)]
         assert [child.line() for child in children] == ["ready"] * 4
@@ -93,7 +93,7 @@ def test_processes_that_open_a_fresh_store_at_once_all_succeed(tmp_path: Path) -
             child.finish()
 
 
-def test_opening_a_store_that_others_are_just_closing_succeeds(tmp_path: Path) -> None:
+def test_opening_a_store_while_other_processes_close_it_succeeds(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     with contextlib.ExitStack() as stack:
         children = [stack.enter_context(Child("fresh_opener.py")) for _ in range(3)]

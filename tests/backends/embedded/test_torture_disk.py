@@ -1,4 +1,4 @@
-"""What reaches the disk before a write is acknowledged, and what happens when the disk refuses."""
+"""Which data is synced before a write is acknowledged, and what happens when the disk refuses a system call."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def require_strace() -> None:
 
 
 def system_calls(tmp_path: Path, durability: str) -> list[list[str]]:
-    """The calls that led to each of some acknowledged puts."""
+    """Return the system calls before the acknowledgement of each of twenty puts."""
     trace = tmp_path / "trace"
     calls = "trace=write,writev,pwrite64,pwritev,pwritev2,fsync,fdatasync"
-    said = run_script(
+    printed = run_script(
         "acknowledging_writer.py",
         tmp_path / "store.db",
         durability,
@@ -42,14 +42,14 @@ def system_calls(tmp_path: Path, durability: str) -> list[list[str]]:
         20,
         prefix=trace_command(trace, calls),
     )
-    assert said == ["open", *(f"ack {number}" for number in range(20))]
+    assert printed == ["open", *(f"ack {number}" for number in range(20))]
     lines = trace.read_text().splitlines()
     acks = [place for place, line in enumerate(lines) if ACK.search(line)]
     assert len(acks) == 21, "the trace does not show every acknowledgement"
     return [lines[before:after] for before, after in pairwise(acks)]
 
 
-def test_under_full_durability_every_write_is_synced_before_it_is_acknowledged(tmp_path: Path) -> None:
+def test_with_full_durability_every_write_is_synced_before_it_is_acknowledged(tmp_path: Path) -> None:
     for number, calls in enumerate(system_calls(tmp_path, "full")):
         writes = [place for place, call in enumerate(calls) if LOG_WRITE.search(call)]
         assert writes, f"put {number} wrote nothing to the log"
@@ -57,7 +57,7 @@ def test_under_full_durability_every_write_is_synced_before_it_is_acknowledged(t
         assert any(SYNC.search(call) for call in after), f"put {number} was acknowledged before its sync"
 
 
-def test_under_normal_durability_a_write_is_acknowledged_without_waiting_for_a_sync(tmp_path: Path) -> None:
+def test_with_normal_durability_a_write_is_acknowledged_without_a_sync(tmp_path: Path) -> None:
     for calls in system_calls(tmp_path, "normal"):
         assert any(LOG_WRITE.search(call) for call in calls)
         assert not any(SYNC.search(call) for call in calls)
@@ -75,7 +75,7 @@ DURABILITIES = ("full", "normal")
         for durability in (DURABILITIES if ROUNDS > 1 else (DURABILITIES[place % 2],))
     ],
 )
-def test_when_the_disk_refuses_the_error_tells_the_truth(
+def test_when_the_disk_refuses_a_call_the_errors_state_the_outcomes_correctly(
     tmp_path: Path, call: str, error: str, durability: str
 ) -> None:
     file = tmp_path / "store.db"
@@ -88,23 +88,23 @@ def test_when_the_disk_refuses_the_error_tells_the_truth(
         inject = f"inject={call}:error={error}:when={when}"
         prefix = trace_command(tmp_path / "trace", f"trace={call}", inject)
         with Child("acknowledging_writer.py", file, durability, first, 5, prefix=prefix) as child:
-            said = child.end()
-            told = f"{error} at {call} {when}: {said} {SEEDED}\n{child.account()}"
-        outcomes = {int(line.split()[1]): line.split() for line in said if line != "open"}
+            printed = child.end()
+            context = f"{error} at {call} {when}: {printed} {SEEDED}\n{child.account()}"
+        outcomes = {int(line.split()[1]): line.split() for line in printed if line != "open"}
         stored = numbers(file)
         for number, outcome in outcomes.items():
             if outcome[0] == "ack":
-                assert number in stored, f"{number} was acknowledged and is lost; {told}"
+                assert number in stored, f"{number} was acknowledged and is lost; {context}"
             elif outcome[2] != "OutcomeUnknown":
-                assert number not in stored, f"{number} was refused and is there all the same; {told}"
-        assert "sqlite3." not in told.splitlines()[-1], f"an error of SQLite's own came through; {told}"
-        assert expected <= stored, f"earlier items are lost; {told}"
+                assert number not in stored, f"{number} was refused and is stored; {context}"
+        assert "sqlite3." not in context.splitlines()[-1], f"an error of SQLite was raised; {context}"
+        assert expected <= stored, f"earlier items are lost; {context}"
         expected = stored
-        audit(file, told)
+        audit(file, context)
 
 
 def calls_made(tmp_path: Path, file: Path, durability: str) -> Counter[str]:
-    """How often each system call is made by a run like the ones to come."""
+    """Count the system calls of a run like the later ones, by their names."""
     trace = tmp_path / "trace"
     prefix = trace_command(trace, "trace=pwrite64,fdatasync,ftruncate")
     run_script("acknowledging_writer.py", file, durability, 50, 5, prefix=prefix)

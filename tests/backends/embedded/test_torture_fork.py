@@ -1,4 +1,4 @@
-"""Forks: parent and child both go on with the store, and nothing of SQLite's crosses over."""
+"""Forks: parent and child both keep using the store, and share no connection of SQLite."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.torture
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_around_a_fork(tmp_path: Path, scenario: str) -> None:
+def test_a_store_keeps_working_around_a_fork(tmp_path: Path, scenario: str) -> None:
     if not hasattr(os, "fork"):
         pytest.skip("this platform does not fork")
     if "inherited" in scenario and not Path("/proc/self/fd").is_dir():

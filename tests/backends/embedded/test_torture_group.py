@@ -1,4 +1,4 @@
-"""Processes killed while writes of several tasks share a commit: nothing acknowledged is lost, no pair is torn."""
+"""Processes killed while writes of several tasks share a commit: no acknowledged write is lost, no pair is torn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.torture
 
 
 @pytest.mark.parametrize("durability", ["full", "normal"])
-def test_writes_that_share_a_commit_survive_it_together_or_not_at_all(
+def test_acknowledged_writes_that_share_a_commit_survive_a_kill_and_no_pair_is_torn(
     tmp_path: Path, durability: str
 ) -> None:
     path = tmp_path / "store.db"

@@ -1,4 +1,4 @@
-"""An index added by one process while others write: it is complete, and nothing in it is stale."""
+"""A process adds an index while other processes write: the index is complete and has no stale entries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdall.core import CreateTable, DescribeTable
 pytestmark = pytest.mark.torture
 
 
-def test_an_index_added_while_others_write_agrees_with_the_items(tmp_path: Path) -> None:
+def test_an_index_added_during_writes_agrees_with_the_items(tmp_path: Path) -> None:
     file = tmp_path / "store.db"
     choice = random.Random(SEED)
     with Database(f"embedded:{file}") as db:
@@ -36,7 +36,7 @@ def test_an_index_added_while_others_write_agrees_with_the_items(tmp_path: Path)
                     writer.line()
             assert run_script("index_adder.py", file, name) == ["added"]
             for writer in writers:
-                # A pipe holds some 2,000 lines; what is said after these was done with the index there.
+                # A pipe holds some 2,000 lines; later lines are about writes after the index was added.
                 for _ in range(choice.randrange(2500, 3000)):
                     writer.line()
             for writer in writers:

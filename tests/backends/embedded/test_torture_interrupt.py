@@ -1,7 +1,7 @@
-"""Exceptions from signal handlers, at any moment: Ctrl-C, a time limit, a handler that closes the store.
+"""Exceptions from signal handlers at any moment: Ctrl-C, a time limit, a handler that closes the store.
 
-Python delivers a signal between any two calls, also right after a lock was taken or a transaction begun. Whatever it
-interrupts, the store stays usable, reads stay fresh, and nothing half-written remains.
+Python delivers a signal between any two calls, even right after a lock was acquired or a transaction begun. Whatever it
+interrupts, the store stays usable, reads stay fresh, and no partial write remains.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from holdall.errors import StoreClosedError
 
 SOURCE = str(Path(holdall.__file__).parent)
 
-# An exception from a handler that lands in a finaliser is reported, by Python, and goes no further.
+# Python reports an exception that a handler raises inside a finaliser, and ignores it otherwise.
 pytestmark = [
     pytest.mark.torture,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -54,7 +54,7 @@ class Interrupted(Exception):
 
 @contextmanager
 def interrupts(every: float, do: Callable[[], object] = lambda: None) -> Iterator[None]:
-    """A signal every so often; where it meets the main thread inside Holdall, its handler does that and raises."""
+    """Send a signal at this interval; if it interrupts Holdall's code, its handler calls ``do`` and raises."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         if _inside_holdall(frame):
@@ -71,7 +71,7 @@ def interrupts(every: float, do: Callable[[], object] = lambda: None) -> Iterato
 
 
 def _inside_holdall(frame: FrameType | None) -> bool:
-    """Whether what was interrupted is Holdall's own doing, and not pytest's hooks that run in between."""
+    """Whether the signal interrupted Holdall's code, and not pytest's hooks that run in between."""
     while frame is not None and "_pytest" not in frame.f_code.co_filename:
         if frame.f_code.co_filename.startswith(SOURCE):
             return True
@@ -85,16 +85,16 @@ def read_counter(backend: EmbeddedBackend) -> int:
 
 
 def interrupt_often(do: Callable[[], Any]) -> int:
-    """Do it again and again under interrupts; how often it was interrupted."""
-    broken_off = 0
+    """Repeat the call with interrupts; return the number of calls that were interrupted."""
+    interrupted = 0
     deadline = time.monotonic() + 120
     with interrupts(0.0007):
-        while broken_off < INTERRUPTS and time.monotonic() < deadline:
+        while interrupted < INTERRUPTS and time.monotonic() < deadline:
             try:
                 do()
             except Interrupted:
-                broken_off += 1
-    return broken_off
+                interrupted += 1
+    return interrupted
 
 
 @pytest.fixture(params=["file", "memory"])
@@ -107,16 +107,16 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EmbeddedBa
 
 
 def test_interrupted_writes_leave_the_store_usable_and_lose_nothing(store: EmbeddedBackend) -> None:
-    told = 0
+    acknowledged = 0
 
     def count() -> None:
-        nonlocal told
+        nonlocal acknowledged
         store.send_blocking(COUNT)
-        told += 1
+        acknowledged += 1
 
-    broken_off = interrupt_often(count)
-    assert broken_off
-    assert told <= read_counter(store) <= told + broken_off
+    interrupted = interrupt_often(count)
+    assert interrupted
+    assert acknowledged <= read_counter(store) <= acknowledged + interrupted
     before = read_counter(store)
     store.send_blocking(COUNT)
     assert read_counter(store) == before + 1
@@ -131,16 +131,16 @@ def test_interrupted_reads_never_make_later_ones_stale(store: EmbeddedBackend) -
         assert read_counter(store) == expected
 
 
-def test_a_handler_may_close_the_store_in_the_middle_of_a_request(tmp_path: Path) -> None:
+def test_a_handler_can_close_the_store_during_a_request(tmp_path: Path) -> None:
     backend = EmbeddedBackend(tmp_path / "store.db", durability="normal")
     backend.send_blocking(CreateTable(TableSchema("things", KeyAttribute("pk"))))
-    told = 0
+    acknowledged = 0
     with interrupts(0.05, backend.close), suppress(Interrupted):
         while True:
             backend.send_blocking(COUNT)
-            told += 1
+            acknowledged += 1
     with pytest.raises(StoreClosedError):
         backend.send_blocking(COUNT)
     again = EmbeddedBackend(tmp_path / "store.db")
-    assert told <= read_counter(again) <= told + 1
+    assert acknowledged <= read_counter(again) <= acknowledged + 1
     again.close()

@@ -1,4 +1,4 @@
-"""Writers killed at random moments: nothing acknowledged is lost, nothing is half-written."""
+"""Writers killed at random moments: no acknowledged write is lost, and no write is partial."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ WRITERS = ("ada", "bob")
 
 @dataclass
 class Account:
-    """What a writer has told us: what it did for certain, and what it was doing when it died."""
+    """What we know from a writer's lines: its acknowledged writes, and the one it was sending when it died."""
 
     numbers: dict[int, str] = field(default_factory=dict)
     pair: int | None = None
     pending: Operation | None = None
 
-    def hear(self, lines: Iterable[str]) -> None:
+    def read_lines(self, lines: Iterable[str]) -> None:
         for line in lines:
             word, _, text = line.partition(" ")
             operation: Operation = json.loads(text)
@@ -50,7 +50,7 @@ class Account:
             self.numbers[number] = str(rest[0])
 
     def possible(self) -> list[tuple[dict[int, str], int | None]]:
-        """The states the file may be in: without and with what was under way."""
+        """The possible states of the file: without and with the unacknowledged write."""
         known = dict(self.numbers), self.pair
         if self.pending is None:
             return [known]
@@ -60,7 +60,7 @@ class Account:
 
 
 def read_writers(path: Path) -> dict[str, tuple[dict[int, str], int | None]]:
-    """What the file holds of each writer; a transaction of which only half is there is an error."""
+    """Read the items of each writer from the file, and check that no transaction is partial."""
     with Database(f"embedded:{path}") as db:
         rows = [decode_item(item) for item in scan_table(db, NUMBERS.name)]
         halves = {item["half"]: item["number"] for item in map(decode_item, scan_table(db, PAIRS.name))}
@@ -68,27 +68,27 @@ def read_writers(path: Path) -> dict[str, tuple[dict[int, str], int | None]]:
     for writer in WRITERS:
         numbers = {int(row["number"]): str(row["bucket"]) for row in rows if row["writer"] == writer}
         first, second = halves.get(f"{writer}-a"), halves.get(f"{writer}-b")
-        assert first == second, f"half a transaction of {writer}: {first} and {second} {SEEDED}"
+        assert first == second, f"a partial transaction of {writer}: {first} and {second} {SEEDED}"
         result[writer] = numbers, None if first is None else int(first)
     return result
 
 
-def one_round(path: Path, durability: str, accounts: dict[str, Account], choice: random.Random) -> None:
-    """Two writers run, and are killed one soon after the other."""
+def run_round(path: Path, durability: str, accounts: dict[str, Account], choice: random.Random) -> None:
+    """Run two writers, and kill one shortly after the other."""
     children = {
         writer: Child("numbered_writer.py", path, durability, writer, choice.random()) for writer in WRITERS
     }
     try:
         for writer in choice.sample(WRITERS, len(WRITERS)):
             lines = [children[writer].line() for _ in range(choice.randrange(1, 500))]
-            accounts[writer].hear([*lines, *children[writer].kill()])
+            accounts[writer].read_lines([*lines, *children[writer].kill()])
     finally:
         for child in children.values():
             child.__exit__(None, None, None)
 
 
 @pytest.mark.parametrize("durability", ["full", "normal"])
-def test_killed_writers_lose_nothing_acknowledged_and_leave_nothing_half_done(
+def test_killed_writers_lose_no_acknowledged_write_and_leave_no_partial_one(
     tmp_path: Path, durability: str
 ) -> None:
     path = tmp_path / "store.db"
@@ -98,10 +98,10 @@ def test_killed_writers_lose_nothing_acknowledged_and_leave_nothing_half_done(
         db.send(CreateTable(PAIRS))
     accounts = {writer: Account() for writer in WRITERS}
     for round in range(ROUNDS):
-        one_round(path, durability, accounts, choice)
-        said = f"after round {round} {SEEDED}"
+        run_round(path, durability, accounts, choice)
+        context = f"after round {round} {SEEDED}"
         for writer, state in read_writers(path).items():
             account = accounts[writer]
-            assert state in account.possible(), f"{writer} {said}: acknowledged {account}, stored {state}"
+            assert state in account.possible(), f"{writer} {context}: acknowledged {account}, stored {state}"
             accounts[writer] = Account(*state)
-        audit(path, said)
+        audit(path, context)

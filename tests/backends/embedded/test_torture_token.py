@@ -1,4 +1,4 @@
-"""A transaction sent again with its token takes effect exactly once, whatever happened to its senders."""
+"""A transaction that is sent again with its token takes effect exactly once, even if its senders were killed."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def test_an_increment_resent_after_its_sender_was_killed_counts_once(file: Path,
         token = str(UUID(int=choice.getrandbits(128)))
         with Child("token_sender.py", file, durability, token) as child:
             assert child.line() == "go"
-            for _ in range(choice.randrange(10_000)):  # up to about as long as the transaction takes
+            for _ in range(choice.randrange(10_000)):  # at most about as long as the transaction takes
                 pass
             child.kill_if_alive()
-        for _ in range(choice.randrange(1, 3)):  # the first resend may be lost as well
+        for _ in range(choice.randrange(1, 3)):  # a caller may have to send it several times
             assert run_script("token_sender.py", file, durability, token) == ["go", "ack"]
         assert total(file) == round, f"token {token} did not count once in round {round} {SEEDED}"
     audit(file, SEEDED)
@@ -61,7 +61,7 @@ def test_an_increment_whose_sender_was_killed_at_any_system_call_counts_once(
     if reason is not None:
         pytest.skip(reason)
     points = kill_points(file, tmp_path / "trace")
-    assert len(points) > 5, "the trace shows too few system calls to be that of a transaction"
+    assert len(points) > 5, "the trace shows too few system calls for a transaction"
     count = total(file)
     choice = random.Random(SEED)
     for call, when in choice.sample(points, min(len(points), 2 * ROUNDS)):
@@ -78,7 +78,7 @@ def test_an_increment_whose_sender_was_killed_at_any_system_call_counts_once(
 
 
 def kill_points(file: Path, trace: Path) -> list[tuple[str, int]]:
-    """Every change of a file that sending one transaction makes: which system call, and its number."""
+    """List every system call of a transaction that changes a file: its name, and its number among such calls."""
     run_script(
         "token_sender.py",
         file,
@@ -90,12 +90,12 @@ def kill_points(file: Path, trace: Path) -> list[tuple[str, int]]:
     return [(call, when) for call, times in calls.items() for when in range(1, times + 1)]
 
 
-# --- with a clock that can be set -----------------------------------------------------------------------
+# --- expiry of tokens -----------------------------------------------------------------------------------
 
 
 @contextmanager
 def restart(file: Path, clock: Clock) -> Iterator[EmbeddedBackend]:
-    """The store as a new process has it."""
+    """Open the store as a new process would."""
     backend = EmbeddedBackend(file, clock=clock)
     try:
         yield backend
@@ -123,7 +123,7 @@ def test_a_token_is_forgotten_after_ten_minutes(file: Path) -> None:
     assert total(file) == 2
 
 
-def test_a_resend_does_not_make_the_token_live_longer(file: Path) -> None:
+def test_sending_it_again_does_not_extend_the_life_of_a_token(file: Path) -> None:
     clock = Clock(1_800_000_000)
     with restart(file, clock) as backend:
         backend.send_blocking(increment("one"))
@@ -134,7 +134,7 @@ def test_a_resend_does_not_make_the_token_live_longer(file: Path) -> None:
     assert total(file) == 2
 
 
-def test_a_token_is_known_when_the_clock_was_set_back(file: Path) -> None:
+def test_a_token_is_known_after_the_clock_is_set_back(file: Path) -> None:
     clock = Clock(1_800_000_000)
     with restart(file, clock) as backend:
         backend.send_blocking(increment("one"))
@@ -143,7 +143,7 @@ def test_a_token_is_known_when_the_clock_was_set_back(file: Path) -> None:
     assert total(file) == 1
 
 
-def test_a_token_on_another_transaction_is_refused_also_after_a_restart(file: Path) -> None:
+def test_a_token_with_another_transaction_is_refused_even_after_a_restart(file: Path) -> None:
     clock = Clock(1_800_000_000)
     with restart(file, clock) as backend:
         backend.send_blocking(increment("one"))
@@ -153,7 +153,7 @@ def test_a_token_on_another_transaction_is_refused_also_after_a_restart(file: Pa
     assert total(file) == 1
 
 
-def test_a_token_may_be_taken_for_another_transaction_once_it_is_forgotten(file: Path) -> None:
+def test_a_forgotten_token_can_be_used_for_another_transaction(file: Path) -> None:
     clock = Clock(1_800_000_000)
     with restart(file, clock) as backend:
         backend.send_blocking(increment("one"))

@@ -1,6 +1,6 @@
-"""A process that sends one transaction with a client token: an increment, and a receipt beside it.
+"""A process that sends one transaction with a client token: an increment and a receipt.
 
-``token_sender.py PATH DURABILITY TOKEN`` says ``go`` when the store is open and ``ack`` once the reply is there.
+``token_sender.py PATH DURABILITY TOKEN`` prints ``go`` when the store is open and ``ack`` after the reply.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ COUNTERS = TableSchema("Counters", KeyAttribute("name"))
 
 
 def increment(token: str, name: str = "total", by: int = 1) -> TransactWrite:
-    """Add to the counter and leave a receipt; built anew by every process, and the same each time."""
+    """Add to the counter and put a receipt; every process builds the same transaction."""
     add = Update((Add(path("count"), value(by)), Add(path("tags"), value({"b", "a", "c"}))))
     counted = UpdateItem(COUNTERS.name, {"name": {"S": name}}, add)
     receipt = PutItem(COUNTERS.name, {"name": {"S": f"receipt {token}"}})

@@ -1,6 +1,6 @@
 """A process without privileges: ``unprivileged_opener.py PATH`` opens the store, reads and writes.
 
-Says ``opened``, ``read`` and ``wrote`` as far as it comes, and the name of the error that stopped it.
+It prints ``opened``, ``read`` and ``wrote`` after each step, and the name of the error that stopped it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NOBODY = 65534
 
 
 def main(path: str) -> None:
-    if os.getuid() == 0:  # nothing is forbidden to root
+    if os.getuid() == 0:  # permissions do not apply to root
         os.setgroups([])
         os.setgid(NOBODY)
         os.setuid(NOBODY)
