@@ -1,4 +1,4 @@
-"""A deletion of a certain object through a mirror: the primary says which one it is, and then it is gone everywhere."""
+"""Conditional deletions through a mirror: the primary checks the condition, then every service deletes the object."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from holdall.core.port import Backend
 from holdall.errors import ObjectNotFoundError, PreconditionFailedError
 
 
-class Two:
-    """A primary and its mirror, whose etags of the same bytes differ."""
+class MirroredPair:
+    """A primary service and its mirror, whose etags of the same bytes differ."""
 
     def __init__(self) -> None:
         self.main, self.copy = MemoryService(), MemoryService()
@@ -33,18 +33,18 @@ class Two:
 
 
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
-def test_the_object_that_is_known_is_deleted_everywhere(colour: str) -> None:
-    two = Two()
-    two.delete(colour, two.etag)
-    for service in (two.main, two.copy):
+def test_an_object_with_the_expected_etag_is_deleted_everywhere(colour: str) -> None:
+    pair = MirroredPair()
+    pair.delete(colour, pair.etag)
+    for service in (pair.main, pair.copy):
         with pytest.raises(ObjectNotFoundError):
             service.send_blocking(HeadObject("", "a"))
 
 
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
-def test_another_object_is_deleted_nowhere(colour: str) -> None:
-    two = Two()
+def test_an_object_with_another_etag_is_deleted_nowhere(colour: str) -> None:
+    pair = MirroredPair()
     with pytest.raises(PreconditionFailedError):
-        two.delete(colour, "another")
-    for service in (two.main, two.copy):
+        pair.delete(colour, "another")
+    for service in (pair.main, pair.copy):
         assert service.send_blocking(HeadObject("", "a")).size == 5

@@ -1,4 +1,4 @@
-"""A backend for reads before the main one: what goes where, how a stale one shows, and that it misleads no caller."""
+"""A separate backend for reads: which requests it receives, and how stale data and failures affect callers."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ class Entry(Model):
     cents: int = 0
 
 
-class Heard:
-    """A backend that notes the kinds of the requests it answers."""
+class RecordingBackend:
+    """A backend that records the kinds of its requests."""
 
     def __init__(self, backend: Backend | None = None) -> None:
         self.backend = backend or EmbeddedBackend(None)
@@ -87,8 +87,8 @@ class Heard:
         self.backend.close()
 
 
-class Deaf:
-    """A backend that is asked, and has nothing to say: its reply is its own name."""
+class NamedBackend:
+    """A backend whose reply is its own name."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -104,22 +104,22 @@ class Deaf:
 
 
 @contextmanager
-def store_items(*items: Model) -> Iterator[Heard]:
-    """A store with some items, and the tables of their models."""
-    heard = Heard()
-    db = Database(backend=heard)
+def store_items(*items: Model) -> Iterator[RecordingBackend]:
+    """A store with these items in the table of their models."""
+    backend = RecordingBackend()
+    db = Database(backend=backend)
     db.table.create(models=[Account, Entry])
     db.run(lambda tx: [tx.create(item) for item in items])
-    heard.kinds.clear()
+    backend.kinds.clear()
     try:
-        yield heard
+        yield backend
     finally:
-        heard.close()
+        backend.close()
 
 
 @contextmanager
-def with_old_cache() -> Iterator[tuple[Database, Heard, Heard]]:
-    """A database whose cache says that Ada has 1 cent, when she has 100; and that there is no Grace, who is."""
+def with_stale_cache() -> Iterator[tuple[Database, RecordingBackend, RecordingBackend]]:
+    """A database with a stale cache: there Ada has 1 cent instead of 100, and Grace does not exist."""
     now = (Account(owner="ada", cents=100), Account(owner="grace", cents=5), Entry(owner="ada", number=1))
     with store_items(Account(owner="ada", cents=1)) as cache, store_items(*now) as main:
         db = Database(backend=main, reads=cache, manage_table=False)
@@ -130,14 +130,14 @@ def with_old_cache() -> Iterator[tuple[Database, Heard, Heard]]:
         db.close()
 
 
-# --- what goes where --------------------------------------------------------------------------------------
+# --- routing ----------------------------------------------------------------------------------------------
 
 
 KEY = {"pk": {"S": "p"}, "sk": {"S": "s"}}
 GET, STRONG = GetItem(TABLE, KEY), GetItem(TABLE, KEY, consistent=True)
 PARTITION = KeyCondition("pk", {"S": "p"})
 PUT, DELETE = PutItem(TABLE, KEY), DeleteItem(TABLE, KEY)
-MAY_BE_OLD = [
+EVENTUALLY_CONSISTENT = [
     GET,
     BatchGet((GET, GET)),
     Query(TABLE, PARTITION),
@@ -146,7 +146,7 @@ MAY_BE_OLD = [
     Scan(TABLE, index="gsi1", segments=4),
 ]
 FRESH = GetItem(TABLE, KEY, fresh=True)
-FOR_THE_MAIN_ONE = [
+FOR_THE_MAIN_BACKEND = [
     STRONG,
     FRESH,
     BatchGet((GET, STRONG)),
@@ -170,22 +170,22 @@ FOR_THE_MAIN_ONE = [
 
 
 def find_answering(request: Request[Any]) -> set[object]:
-    with Database(backend=Deaf("main"), reads=Deaf("reads")) as db:
+    with Database(backend=NamedBackend("main"), reads=NamedBackend("reads")) as db:
         return {db.send(request), asyncio.run(db.aio.send(request))}
 
 
-@pytest.mark.parametrize("request_", MAY_BE_OLD, ids=repr)
-def test_a_read_that_may_be_old_goes_to_the_backend_for_reads(request_: Request[Any]) -> None:
+@pytest.mark.parametrize("request_", EVENTUALLY_CONSISTENT, ids=repr)
+def test_an_eventually_consistent_read_goes_to_the_backend_for_reads(request_: Request[Any]) -> None:
     assert find_answering(request_) == {"reads"}
 
 
-@pytest.mark.parametrize("request_", FOR_THE_MAIN_ONE, ids=repr)
-def test_everything_else_goes_to_the_main_one(request_: Request[Any]) -> None:
+@pytest.mark.parametrize("request_", FOR_THE_MAIN_BACKEND, ids=repr)
+def test_all_other_requests_go_to_the_main_backend(request_: Request[Any]) -> None:
     assert find_answering(request_) == {"main"}
 
 
-def test_of_models_only_what_asks_for_less_consistency_goes_to_the_cache() -> None:
-    with with_old_cache() as (db, main, cache):
+def test_only_eventually_consistent_reads_of_models_go_to_the_cache() -> None:
+    with with_stale_cache() as (db, main, cache):
         db.get(Account, "ada")
         db.get_all([Account.key("ada")])
         db.query(Entry, owner="ada").all()
@@ -199,11 +199,11 @@ def test_of_models_only_what_asks_for_less_consistency_goes_to_the_cache() -> No
         assert (main.kinds, cache.kinds) == ([], ["GetItem", "BatchGet", "Query", "Query", "Scan"])
 
 
-# --- twins and ends ---------------------------------------------------------------------------------------
+# --- sync, async and closing ------------------------------------------------------------------------------
 
 
-def test_the_twins_share_it_and_closing_closes_both() -> None:
-    main, cache = Heard(), Heard()
+def test_the_async_database_shares_the_cache_and_closing_closes_both_backends() -> None:
+    main, cache = RecordingBackend(), RecordingBackend()
     db = Database(backend=main, reads=cache)
     with pytest.raises(TableNotFoundError):
         asyncio.run(db.aio.send(GET))
@@ -215,8 +215,8 @@ def test_the_twins_share_it_and_closing_closes_both() -> None:
             db.send(request)
 
 
-def test_an_async_database_takes_one_too_and_its_twin_shares_it() -> None:
-    main, cache = Heard(), Heard()
+def test_an_async_database_accepts_a_cache_and_its_sync_database_shares_it() -> None:
+    main, cache = RecordingBackend(), RecordingBackend()
     adb = AsyncDatabase(backend=main, reads=cache)
     with pytest.raises(TableNotFoundError):
         adb.sync.send(GET)
@@ -225,15 +225,15 @@ def test_an_async_database_takes_one_too_and_its_twin_shares_it() -> None:
     assert (main.closed, cache.closed) == (1, 1)
 
 
-def test_the_main_one_is_closed_also_when_the_other_makes_trouble() -> None:
-    class Stuck(Heard):
+def test_the_main_backend_is_closed_even_if_closing_the_cache_fails() -> None:
+    class Unclosable(RecordingBackend):
         def close(self) -> None:
             super().close()
-            raise OSError("stuck")
+            raise OSError("cannot be closed")
 
-    main = Heard()
-    db = Database(backend=main, reads=Stuck())
-    with pytest.raises(OSError, match="stuck"):
+    main = RecordingBackend()
+    db = Database(backend=main, reads=Unclosable())
+    with pytest.raises(OSError, match="cannot be closed"):
         db.close()
     assert main.closed == 1
 
@@ -245,10 +245,10 @@ def cents(item: Account | None) -> int | None:
     return None if item is None else item.cents
 
 
-def test_a_stale_cache_shows_where_less_consistency_was_asked_for_and_nowhere_else() -> None:
-    with with_old_cache() as (db, _, _):
-        old = [db.get(Account.key(owner), consistent=False) for owner in ("ada", "grace")]
-        assert [cents(item) for item in old] == [1, None]
+def test_a_stale_cache_only_affects_eventually_consistent_reads() -> None:
+    with with_stale_cache() as (db, _, _):
+        stale = [db.get(Account.key(owner), consistent=False) for owner in ("ada", "grace")]
+        assert [cents(item) for item in stale] == [1, None]
         assert [item.owner for item in db.query(Account, index="by_branch", branch="north")] == ["ada"]
         now = db.get_all([Account.key("ada"), Account.key("grace")])
         assert [cents(item) for item in now] == [100, 5]
@@ -270,8 +270,8 @@ async def double_awaiting(tx: Any) -> Any:
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_a_transaction_that_read_something_old_is_refused_and_reads_anew_by_itself(colour: str) -> None:
-    with with_old_cache() as (db, main, cache):
+def test_a_transaction_that_read_stale_data_is_refused_and_retried_without_the_cache(colour: str) -> None:
+    with with_stale_cache() as (db, main, cache):
         if colour == "blocking":
             assert db.run(double, **QUICK) == 200
         else:
@@ -281,25 +281,25 @@ def test_a_transaction_that_read_something_old_is_refused_and_reads_anew_by_itse
         assert cents(db.get(Account, "ada")) == 200
 
 
-def test_a_single_attempt_that_read_something_old_fails_and_writes_nothing() -> None:
-    with with_old_cache() as (db, _, _):
+def test_a_single_attempt_that_read_stale_data_fails_and_writes_nothing() -> None:
+    with with_stale_cache() as (db, _, _):
         with pytest.raises(TransactionFailedError), db.transaction() as tx:
             double(tx)
         assert cents(db.get(Account, "ada")) == 100
 
 
-def test_what_the_cache_does_not_know_is_not_created_over_what_is_there() -> None:
+def test_an_item_that_is_missing_in_the_cache_only_is_not_overwritten() -> None:
     def deposit(tx: Any) -> bool:
         account = tx.get(Account.key("grace"), consistent=False, create_if_missing=True)
         account.cents += 1
         return bool(account.is_new)
 
-    with with_old_cache() as (db, _, _):
+    with with_stale_cache() as (db, _, _):
         assert db.run(deposit, **QUICK) is False
         assert cents(db.get(Account, "grace")) == 6
 
 
-def test_after_contention_an_index_is_not_asked_of_the_cache_though_it_cannot_be_read_strongly() -> None:
+def test_after_contention_an_index_is_read_from_the_main_backend() -> None:
     def collect(tx: Any) -> list[str]:
         found = []
         for account in tx.query(Account, index="by_branch", branch="north"):
@@ -307,7 +307,7 @@ def test_after_contention_an_index_is_not_asked_of_the_cache_though_it_cannot_be
             found.append(account.owner)
         return sorted(found)
 
-    with with_old_cache() as (db, main, cache):
+    with with_stale_cache() as (db, main, cache):
         assert db.run(collect, **QUICK) == ["ada", "grace"]
         assert cache.kinds == ["Query"]
         assert main.kinds == ["UpdateItem", "Query", "BatchGet", "TransactWrite"]
@@ -317,7 +317,7 @@ def test_after_contention_an_index_is_not_asked_of_the_cache_though_it_cannot_be
 def test_after_contention_no_read_of_the_function_comes_from_the_cache() -> None:
     attempts: list[list[str]] = []
 
-    def look(tx: Any) -> None:
+    def read_in_every_way(tx: Any) -> None:
         cache.kinds.clear()
         tx.query(Account, index="by_branch", branch="north", lock=False).all()
         tx.scan(Account, segments=1, lock=False).all()
@@ -329,32 +329,32 @@ def test_after_contention_no_read_of_the_function_comes_from_the_cache() -> None
         attempts.append(cache.kinds[:])
         double(tx)
 
-    with with_old_cache() as (db, _, cache):
-        db.run(look, **QUICK)
+    with with_stale_cache() as (db, _, cache):
+        db.run(read_in_every_way, **QUICK)
     assert attempts == [["Query", "Scan", "GetItem", "BatchGet", "GetItem", "Query"], []]
 
 
 def test_reads_after_a_retried_transaction_go_to_the_cache_again() -> None:
-    with with_old_cache() as (db, _, cache):
+    with with_stale_cache() as (db, _, cache):
         db.run(double, **QUICK)
         cache.kinds.clear()
         db.get(Account.key("ada"), consistent=False)
         assert cache.kinds == ["GetItem"]
 
 
-def test_a_read_only_transaction_finds_out_that_what_it_read_was_never_so() -> None:
+def test_a_read_only_transaction_is_retried_after_inconsistent_reads() -> None:
     def total(tx: Any) -> int:
         return sum(cents(tx.get(Account.key(o), consistent=False)) or 0 for o in ("ada", "grace"))
 
-    with with_old_cache() as (db, _, _):
+    with with_stale_cache() as (db, _, _):
         assert db.run(total, read_only=True, **QUICK) == 105
 
 
-def test_no_update_is_lost_under_a_cache_that_never_learns() -> None:
+def test_no_update_is_lost_with_a_cache_that_is_never_updated() -> None:
     def deposit(tx: Any) -> None:
         tx.get(Account.key("ada"), consistent=False).cents += 1
 
-    with with_old_cache() as (db, _, _), ThreadPoolExecutor(8) as pool:
+    with with_stale_cache() as (db, _, _), ThreadPoolExecutor(8) as pool:
         done = [pool.submit(lambda: db.run(deposit, retries=1000, **QUICK)) for _ in range(80)]
         for each in done:
             each.result()
@@ -365,7 +365,7 @@ def test_no_update_is_lost_under_a_cache_that_never_learns() -> None:
 
 
 @contextmanager
-def with_failing_cache() -> Iterator[tuple[Database, Heard]]:
+def with_failing_cache() -> Iterator[tuple[Database, RecordingBackend]]:
     faulty = FaultyBackend(EmbeddedBackend(None), {Fault.UNAVAILABLE: 1.0})
     with store_items(Account(owner="ada", cents=100)) as main:
         db = Database(backend=main, reads=faulty, manage_table=False)
@@ -375,7 +375,7 @@ def with_failing_cache() -> Iterator[tuple[Database, Heard]]:
         db.close()
 
 
-def test_when_the_cache_fails_the_reader_hears_of_it_and_the_main_one_is_not_asked_instead() -> None:
+def test_a_failing_cache_raises_an_error_and_the_main_backend_is_not_asked_instead() -> None:
     with with_failing_cache() as (db, main):
         for read in (db.send, lambda request: asyncio.run(db.aio.send(request))):
             with pytest.raises(ServiceUnavailableError) as caught:
@@ -386,14 +386,14 @@ def test_when_the_cache_fails_the_reader_hears_of_it_and_the_main_one_is_not_ask
         assert main.kinds == []
 
 
-def test_when_the_cache_fails_strong_reads_and_writes_go_on() -> None:
+def test_when_the_cache_fails_consistent_reads_and_writes_still_succeed() -> None:
     with with_failing_cache() as (db, _):
         db.run(lambda tx: tx.create(Account, owner="bo", cents=3))
         assert cents(db.get(Account, "bo")) == 3
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_when_the_cache_fails_a_transaction_passes_it_by_in_its_next_attempt(colour: str) -> None:
+def test_when_the_cache_fails_the_next_attempt_of_a_transaction_does_not_use_it(colour: str) -> None:
     with with_failing_cache() as (db, main):
         if colour == "blocking":
             assert db.run(double, **QUICK) == 200
@@ -411,7 +411,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("database", [Database, AsyncDatabase])
-def test_something_that_is_no_backend_is_refused_before_anything_is_opened(
+def test_an_object_that_is_not_a_backend_is_refused_before_a_store_is_opened(
     database: Any, tmp_path: Path, bare_machine: None
 ) -> None:
     with pytest.raises(
@@ -424,13 +424,13 @@ def test_something_that_is_no_backend_is_refused_before_anything_is_opened(
 @pytest.mark.parametrize(
     "text", ["dynamodb://other", "dax:", "https://cluster", "daxs://user@host", "daxs://"]
 )
-def test_a_text_that_is_no_endpoint_of_a_cluster_is_refused(text: str, bare_machine: None) -> None:
+def test_a_text_that_is_not_the_endpoint_of_a_cluster_is_refused(text: str, bare_machine: None) -> None:
     with pytest.raises(ConfigurationError, match="must be the endpoint of a DAX cluster") as caught:
         Database("dynamodb://my-app?region=eu-central-1", reads=text)
     assert "user" not in str(caught.value)
 
 
-def test_an_embedded_store_has_no_use_for_a_cluster_that_the_machine_is_set_up_for(
+def test_an_embedded_store_ignores_a_cluster_in_the_environment(
     bare_machine: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDALL_READS", "daxs://cluster")
@@ -438,15 +438,15 @@ def test_an_embedded_store_has_no_use_for_a_cluster_that_the_machine_is_set_up_f
         assert isinstance(db._backend, EmbeddedBackend)
 
 
-def test_a_store_that_was_opened_for_nothing_is_closed_again(bare_machine: None, tmp_path: Path) -> None:
-    class Unwilling(Heard):
+def test_the_main_store_is_closed_again_if_the_cache_refuses_it(bare_machine: None, tmp_path: Path) -> None:
+    class RefusingBackend(RecordingBackend):
         def beside(self, main: Backend) -> None:
             self.main = main
-            raise ConfigurationError("not beside that one")
+            raise ConfigurationError("not with that store")
 
-    unwilling = Unwilling()
-    with pytest.raises(ConfigurationError, match="not beside"):
-        Database("embedded:app.db", reads=unwilling)
+    cache = RefusingBackend()
+    with pytest.raises(ConfigurationError, match="not with that store"):
+        Database("embedded:app.db", reads=cache)
     with pytest.raises(StoreClosedError):
-        unwilling.main.send_blocking(GET)
-    unwilling.close()
+        cache.main.send_blocking(GET)
+    cache.close()

@@ -1,4 +1,4 @@
-"""Work that misbehaves in each way that a parser might."""
+"""Functions that misbehave in every way that a parser of media might."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from holdall.core.media import ProbeMedia, TransformImage
 
 
 def probe_inside(path: str) -> Any:
-    """What a job does that runs in a process of its own."""
+    """Probe a file inside a child process, as a job might."""
     found = deliver_blocking(ProbeMedia(path, "image/png"))
     children.close()
     return dict(found)
 
 
 def load_libraries(request: TransformImage) -> None:
-    """It needs none."""
+    """Load nothing: these functions need no library."""
 
 
 def _begin(request: TransformImage) -> None:
-    """Leave something behind."""
+    """Write part of a target file, which must not be left."""
     Path(request.target).write_bytes(b"half of a picture")
 
 
@@ -70,7 +70,7 @@ def abort(request: TransformImage) -> Any:
     os.abort()
 
 
-def exit_in_silence(request: TransformImage) -> Any:
+def exit_silently(request: TransformImage) -> Any:
     _begin(request)
     os._exit(0)
 
@@ -100,16 +100,16 @@ def answer_another_type(request: TransformImage) -> Any:
 
 def raise_anything(request: TransformImage) -> Any:
     _begin(request)
-    raise KeyError("a parser's own mistake")
+    raise KeyError("an error inside a parser")
 
 
 def list_descriptors(request: TransformImage) -> Any:
-    """The descriptors that it has, as a width: it is read by the test as bits."""
+    """Return the open descriptors as the bits of a width."""
     return sum(1 << int(each.name) for each in Path("/proc/self/fd").iterdir()), 1, "image/png"
 
 
 def list_limits(request: TransformImage) -> Any:
-    """How many files it may open, and how large a core file it may leave, plus one; an error if it can gain rights."""
+    """Return the limits of open files and of the core file, the latter plus one; fail if it can gain privileges."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     assert "NoNewPrivs:\t1\n" in status
     files, core = (resource.getrlimit(kind)[0] for kind in (resource.RLIMIT_NOFILE, resource.RLIMIT_CORE))
@@ -117,13 +117,13 @@ def list_limits(request: TransformImage) -> Any:
 
 
 def start_program(request: TransformImage) -> Any:
-    """What an intruder would do first; it inherits the limits."""
+    """Start a program, as an attacker would, and return its limits, which it inherits."""
     code = "import json, resource; print(json.dumps(resource.getrlimit(resource.RLIMIT_CPU)))"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-    return (*json.loads(said), "image/png")
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
+    return (*json.loads(output), "image/png")
 
 
-def tell_and_wait(request: TransformImage) -> Any:
-    """Write its number into the target, then wait to be killed."""
+def write_id_and_wait(request: TransformImage) -> Any:
+    """Write its process id into the target, then wait to be killed."""
     Path(request.target).write_text(str(os.getpid()), encoding="utf-8")
     signal.pause()

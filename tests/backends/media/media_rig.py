@@ -1,4 +1,4 @@
-"""Media requests about bytes, in a folder of the test."""
+"""Media requests about given bytes, in a folder of the test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdall.core.media import LIMITS, DrawPreview, MediaLimits, Picture, ProbeM
 
 
 class Studio:
-    """A folder with one file to be read, and one that is made of it."""
+    """A folder with one source file, and one target file that is made from it."""
 
     def __init__(self, folder: Path) -> None:
         self.source = folder / "source"
@@ -33,7 +33,7 @@ class Studio:
         format: str = "png",
         limits: MediaLimits = LIMITS,
     ) -> Image.Image:
-        """The picture that is made, opened."""
+        """Transform the picture and return the opened result."""
         self.source.write_bytes(data)
         request = TransformImage(str(self.source), str(self.target), content_type, operations, format, limits)
         return self._open(deliver_blocking(request))
@@ -58,7 +58,7 @@ def studio(tmp_path: Path) -> Studio:
 
 
 def name_colour(image: Image.Image, x: float, y: float) -> str:
-    """The colour at a place, given in fractions of the sides."""
+    """Name the colour at a place that is given in fractions of the sides."""
     shown = image.convert("RGBA")
     pixel: Any = shown.getpixel((int(x * (shown.width - 1)), int(y * (shown.height - 1))))
     if pixel[3] < 128:
@@ -68,5 +68,5 @@ def name_colour(image: Image.Image, x: float, y: float) -> str:
 
 
 def corners(image: Image.Image) -> list[str]:
-    """The colours near the corners, row by row."""
+    """Name the colours near the corners, row by row."""
     return [name_colour(image, x, y) for y in (0.1, 0.9) for x in (0.1, 0.9)]

@@ -1,4 +1,4 @@
-"""Files that were made to do harm: each ends in a named error, or in a picture without what it carried."""
+"""Malicious files: each ends in a named error, or in a picture without the payload."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def huge_png() -> bytes:
-    """3.6 thousand million pixels, of which the first rows are there."""
+    """A picture that claims 3.6 billion pixels and contains the first rows only."""
     head = struct.pack(">IIBBBBB", HUGE, HUGE, 8, 2, 0, 0, 0)
     return (
         b"\x89PNG\r\n\x1a\n"
@@ -50,7 +50,7 @@ def huge_gif() -> bytes:
 
 
 def huge_tiff() -> bytes:
-    """Small data with large numbers in its first directory."""
+    """A small picture with huge dimensions in its first directory."""
     data = bytearray(samples.picture("TIFF"))
     (at,) = struct.unpack_from("<I", data, 4)
     for number in range(struct.unpack_from("<H", data, at)[0]):
@@ -67,7 +67,7 @@ def huge_bmp() -> bytes:
 
 
 def icon_with_huge_picture() -> bytes:
-    """The directory says 256 × 256; the picture inside says otherwise."""
+    """An icon whose directory claims 256 × 256 pixels, with a larger picture inside."""
     inner = huge_png()
     return struct.pack("<HHHBBBBHHII", 0, 1, 1, 0, 0, 0, 0, 1, 32, len(inner), 22) + inner
 
@@ -86,9 +86,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_picture_that_unpacks_to_too_many_pixels_is_refused_before_it_does(
-    studio: Studio, name: str
-) -> None:
+def test_a_picture_with_too_many_pixels_is_refused_before_it_is_decoded(studio: Studio, name: str) -> None:
     make, kind = BOMBS[name]
     assert identify(make()) == kind
     with pytest.raises(MediaLimitError, match="pixels"):
@@ -97,7 +95,7 @@ def test_a_picture_that_unpacks_to_too_many_pixels_is_refused_before_it_does(
     assert studio.transform(samples.picture("PNG"), PNG, SMALLER).size == (10, 7)
 
 
-def test_the_pixels_of_all_frames_count_and_those_that_are_to_be_made(studio: Studio) -> None:
+def test_the_limit_counts_the_pixels_of_all_frames_and_of_the_result(studio: Studio) -> None:
     few = MediaLimits(pixels=3000)
     data = samples.animation("GIF", frames=3)
     with pytest.raises(MediaLimitError, match="pixels in each of 3 frames, more than the limit of 3,000"):
@@ -111,7 +109,7 @@ def test_the_pixels_of_all_frames_count_and_those_that_are_to_be_made(studio: St
         studio.transform(still, PNG, ("rotate", 45), limits=few)
 
 
-def test_a_picture_within_its_pixels_is_held_to_its_memory_and_output(studio: Studio) -> None:
+def test_a_picture_within_the_limit_of_pixels_can_exceed_those_of_memory_and_output(studio: Studio) -> None:
     data = samples.picture("PNG", samples.draw(3000, 2000))
     with pytest.raises(MediaLimitError, match="memory"):
         studio.transform(data, PNG, ("rotate", 10), limits=MediaLimits(memory=20 << 20))
@@ -126,7 +124,7 @@ def test_a_film_with_too_many_pixels_is_refused(studio: Studio) -> None:
 
 
 def list_files() -> Iterator[tuple[str, bytes]]:
-    """A file of each type that is read."""
+    """A file of each supported type."""
     for format, kind in samples.TYPES.items():
         yield kind, samples.picture(format)
     yield samples.PSD, samples.psd()
@@ -137,7 +135,7 @@ def list_files() -> Iterator[tuple[str, bytes]]:
 
 
 def work_on(studio: Studio, kind: str, data: bytes) -> None:
-    """All that is done to a file of its type; `MediaError` is fine."""
+    """Do everything that is supported for a file of this type; a `MediaError` is fine."""
     limits = MediaLimits(pixels=1_000_000, memory=512 << 20, seconds=5.0)
     works: list[Any] = [lambda: studio.probe(data, kind, limits)]
     if kind.startswith("image/"):
@@ -153,7 +151,7 @@ def work_on(studio: Studio, kind: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind, _ in list_files()])
-def test_a_truncated_file_is_refused_or_read_as_far_as_it_goes(studio: Studio, kind: str) -> None:
+def test_a_truncated_file_is_refused_or_read_partially(studio: Studio, kind: str) -> None:
     data = dict(list_files())[kind]
     for part in (0, 12, len(data) * 9 // 10):
         work_on(studio, kind, data[:part])
@@ -164,7 +162,9 @@ def test_a_truncated_file_is_refused_or_read_as_far_as_it_goes(studio: Studio, k
 
 @pytest.mark.torture
 @pytest.mark.parametrize("kind", [kind for kind, _ in list_files()])
-def test_bytes_changed_at_random_end_in_a_picture_or_a_named_error(studio: Studio, kind: str) -> None:
+def test_a_file_with_randomly_changed_bytes_ends_in_a_picture_or_a_named_error(
+    studio: Studio, kind: str
+) -> None:
     data, dice = dict(list_files())[kind], random.Random(f"{SEED}{kind}")
     for number in range(2 * ROUNDS):
         changed = bytearray(data)
@@ -186,9 +186,7 @@ PAYLOADS = {
 
 
 @pytest.mark.parametrize("name", PAYLOADS)
-def test_what_hides_behind_a_picture_is_not_in_the_picture_that_is_made_of_it(
-    studio: Studio, name: str
-) -> None:
+def test_a_payload_behind_a_picture_is_not_in_the_result(studio: Studio, name: str) -> None:
     payload = PAYLOADS[name]
     for data, kind, format in (
         (samples.picture("GIF", comment=payload[:200]), GIF, "gif"),
@@ -217,9 +215,7 @@ SEEN = {"svg": "image/svg+xml", "postscript": "application/postscript", "msl": "
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_that_is_declared_as_a_picture_or_film_meets_no_interpreter(
-    studio: Studio, name: str
-) -> None:
+def test_a_script_that_is_declared_as_a_picture_or_film_is_not_interpreted(studio: Studio, name: str) -> None:
     if name in SEEN:
         assert identify(SCRIPTS[name], name="photo.png", declared="image/png") == SEEN[name]
     for kind in (PNG, TIFF, "image/heic"):
@@ -230,7 +226,7 @@ def test_a_script_that_is_declared_as_a_picture_or_film_meets_no_interpreter(
             studio.preview(SCRIPTS[name], kind)
 
 
-def test_a_picture_of_another_format_is_refused_whatever_reader_it_would_suit(studio: Studio) -> None:
+def test_a_picture_of_another_format_than_declared_is_refused(studio: Studio) -> None:
     for format in samples.TYPES:
         kind = GIF if format == "PNG" else PNG
         with pytest.raises(
@@ -242,7 +238,7 @@ def test_a_picture_of_another_format_is_refused_whatever_reader_it_would_suit(st
 
 
 @pytest.mark.parametrize("format", ["PPM", "PCX", "TGA", "EPS", "ICNS"])
-def test_a_reader_that_is_not_on_the_list_sees_nothing(studio: Studio, format: str) -> None:
+def test_a_format_that_is_not_on_the_list_is_never_read(studio: Studio, format: str) -> None:
     data = samples.picture(format, samples.draw(64, 64))
     assert identify(data, name="photo", declared=None) not in PICTURE_TYPES
     with pytest.raises(MalformedMediaError, match="does not have content of that type"):
@@ -251,7 +247,7 @@ def test_a_reader_that_is_not_on_the_list_sees_nothing(studio: Studio, format: s
         studio.transform(data, f"image/x-{format.lower()}", SMALLER)
 
 
-def test_a_decoder_that_is_not_on_the_list_sees_nothing(studio: Studio) -> None:
+def test_a_codec_that_is_not_on_the_list_is_never_decoded(studio: Studio) -> None:
     data = samples.film("avi", "ffv1", sound=False)
     assert studio.probe(data, "video/x-msvideo")["video"] is True
     with pytest.raises(UnsupportedMediaError, match="ffv1"):
@@ -259,17 +255,17 @@ def test_a_decoder_that_is_not_on_the_list_sees_nothing(studio: Studio) -> None:
 
 
 @pytest.mark.torture
-def test_hostile_files_in_a_row_leave_memory_flat(studio: Studio) -> None:
+def test_many_hostile_files_do_not_increase_the_memory_of_the_children(studio: Studio) -> None:
     files = [(kind, make()) for make, kind in BOMBS.values()]
     files += [(kind, data[: len(data) // 2]) for kind, data in list_files()]
 
-    def go() -> dict[int, int]:
+    def read_all() -> dict[int, int]:
         for kind, data in files * ROUNDS:
             work_on(studio, kind, data)
         return {process: count_resident_bytes(process) for process in find_children()}
 
-    first = go()
-    last = go()
+    first = read_all()
+    last = read_all()
     assert last.keys() == first.keys()
     assert all(last[process] < size + (8 << 20) for process, size in first.items())
 
@@ -282,5 +278,5 @@ def count_resident_bytes(process: int) -> int:
     return int(Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]) * 4096
 
 
-def test_limits_have_defaults_that_a_photograph_fits_in() -> None:
+def test_the_default_limits_are_large_enough_for_a_photograph() -> None:
     assert MediaLimits(pixels=100_000_000, memory=1 << 30, seconds=30.0, output=100_000_000) == LIMITS

@@ -1,4 +1,4 @@
-"""What films, sound and documents say about themselves, and their previews."""
+"""Properties and previews of films, sound and documents."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_film_has_a_size_a_duration_and_streams_and_a_first_frame(
     assert (frame.format, frame.size, corners(frame)) == ("JPEG", (64, 48), ["red", "white", "white", "blue"])
 
 
-def test_a_film_that_is_shown_turned_has_its_size_and_frame_turned(studio: Studio) -> None:
+def test_the_size_and_frame_of_a_rotated_film_are_rotated(studio: Studio) -> None:
     data = samples.turn(samples.film(sound=False))
     found = studio.probe(data, "video/mp4")
     assert (found["width"], found["height"], found["angle"], found["audio"]) == (48, 64, -90, False)
@@ -76,7 +76,7 @@ def test_a_document_has_pages_and_a_first_page(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize("kind", ["video/mp4", "video/webm", "application/pdf", "audio/ogg"])
-def test_the_type_alone_picks_the_reader(studio: Studio, kind: str) -> None:
+def test_the_declared_type_alone_chooses_the_reader(studio: Studio, kind: str) -> None:
     for data in (samples.film("avi"), samples.picture("PNG"), b""):
         with pytest.raises(MalformedMediaError):
             studio.probe(data, kind)

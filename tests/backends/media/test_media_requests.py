@@ -1,4 +1,4 @@
-"""Requests about media, through both ports: answers, refusals, and what is not installed."""
+"""Media requests through the sync and the async port: replies and refusals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdall.errors import UnsupportedMediaError
 NOWHERE: object = None
 
 
-def test_each_type_that_is_said_to_be_read_has_one_reader() -> None:
+def test_each_supported_type_has_one_reader() -> None:
     assert READ.keys() == PICTURE_TYPES
     assert CONTAINERS.keys() == FILM_TYPES | SOUND_TYPES
     assert set(PICTURE_FORMATS.values()) <= PICTURE_TYPES
@@ -40,10 +40,10 @@ def test_both_ports_send_requests_to_a_process_that_reads_media(tmp_path: Path) 
     assert run(BlockingPort(NOWHERE).send(probe)) == {"width": 40, "height": 30}  # type: ignore[arg-type]
 
     async def main() -> Picture:
-        wish = TransformImage(
+        transform = TransformImage(
             str(path), str(tmp_path / "b"), "image/png", (("resize_to_limit", (20, 20)),), "png"
         )
-        return await AwaitingPort(NOWHERE).send(wish)  # type: ignore[arg-type]
+        return await AwaitingPort(NOWHERE).send(transform)  # type: ignore[arg-type]
 
     assert asyncio.run(main()) == Picture(20, 15, "image/png")
     with Image.open(tmp_path / "b") as made:

@@ -1,4 +1,4 @@
-"""The process that reads media: each way to misbehave ends in a named error, and the next call works."""
+"""The process that reads media: each kind of misbehaviour ends in a named error, and the next call works."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def request(folder: Path, limits: MediaLimits = TIGHT) -> TransformImage:
 
 
 def run_hog(name: str, wanted: TransformImage) -> Picture:
-    """Have a child do something else than what the request says."""
+    """Make a child run a function of `hogs` instead of the transformation."""
     ending = children.call_blocking(
         CallFunction("holdall.backends.media.sandbox:run", (f"hogs:{name}", wanted), None)
     )
@@ -46,15 +46,15 @@ def run_hog(name: str, wanted: TransformImage) -> Picture:
         ("hog_disk", MediaLimitError, "more than 8,388,608 bytes"),
         ("crash", MalformedMediaError, "signal 11"),
         ("abort", MalformedMediaError, "signal 6"),
-        ("exit_in_silence", MalformedMediaError, "nonsense"),
+        ("exit_silently", MalformedMediaError, "nonsense"),
         ("close_pipe_and_stay", MediaError, "type image/png"),
         ("answer_nonsense", MalformedMediaError, "nonsense"),
         ("answer_without_end", MediaError, "type image/png"),
         ("answer_another_type", MalformedMediaError, "nonsense"),
-        ("raise_anything", MalformedMediaError, "own mistake"),
+        ("raise_anything", MalformedMediaError, "inside a parser"),
     ],
 )
-def test_misbehaviour_ends_in_a_named_error_and_leaves_nothing(
+def test_misbehaviour_ends_in_a_named_error_and_leaves_no_files(
     tmp_path: Path, name: str, error: type[MediaError], text: str
 ) -> None:
     wanted = request(tmp_path)
@@ -64,10 +64,10 @@ def test_misbehaviour_ends_in_a_named_error_and_leaves_nothing(
         run_hog(name, wanted)
     assert not (tmp_path / "target").exists()
     assert run_hog("succeed", wanted) == Picture(1, 1, "image/png")
-    assert set(children._idle) == before  # the child that forked it lives
+    assert set(children._idle) == before  # the child that forked the process is still alive
 
 
-def test_a_process_that_only_waits_is_ended_by_the_clock(tmp_path: Path) -> None:
+def test_a_process_that_only_waits_is_killed_after_its_time_limit(tmp_path: Path) -> None:
     with pytest.raises(MediaLimitError, match=r"0\.2 seconds"):
         run_hog("hog_clock", request(tmp_path, MediaLimits(seconds=0.2)))
     assert not (tmp_path / "target").exists()
@@ -92,40 +92,40 @@ def test_a_process_that_only_waits_is_ended_by_the_clock(tmp_path: Path) -> None
         b"\xff\xfe",
     ],
 )
-def test_an_answer_is_used_only_if_it_is_one(answer: bytes) -> None:
+def test_a_malformed_answer_is_a_refusal(answer: bytes) -> None:
     ending = read_answer(ProbeMedia("a", "image/png"), answer)
     assert ending.result is None
     assert ending.refusal is not None
 
 
-def test_the_process_has_no_descriptor_but_its_own_pipe(tmp_path: Path) -> None:
+def test_the_process_has_no_descriptors_but_the_standard_streams_and_its_pipe(tmp_path: Path) -> None:
     found = run_hog("list_descriptors", request(tmp_path)).width
     assert found & 0b1111 == 0b1111
-    assert found >> 5 == 0  # 4 is the folder that it lists
+    assert found >> 5 == 0  # descriptor 4 is the folder that it lists
 
 
-def test_the_process_opens_few_files_leaves_no_core_and_gains_no_rights(tmp_path: Path) -> None:
+def test_the_process_cannot_open_many_files_or_dump_core_or_gain_privileges(tmp_path: Path) -> None:
     limits = run_hog("list_limits", request(tmp_path))
     assert (limits.width, limits.height) == (64, 1)
 
 
-def test_a_program_that_it_starts_has_its_limits(tmp_path: Path) -> None:
+def test_a_program_that_the_process_starts_has_its_limits(tmp_path: Path) -> None:
     assert run_hog("start_program", request(tmp_path, MediaLimits(seconds=7.0))).width == 7
 
 
-def test_to_cancel_the_call_is_to_kill_its_process(tmp_path: Path) -> None:
+def test_cancelling_the_call_kills_its_process(tmp_path: Path) -> None:
     wanted = request(tmp_path, MediaLimits())
-    call = CallFunction("holdall.backends.media.sandbox:run", ("hogs:tell_and_wait", wanted), None)
-    told = Path(wanted.target)
+    call = CallFunction("holdall.backends.media.sandbox:run", ("hogs:write_id_and_wait", wanted), None)
+    written = Path(wanted.target)
 
     async def main() -> None:
         task = asyncio.ensure_future(children.call_awaiting(call))
-        while not told.exists() or not told.read_text(encoding="utf-8"):
+        while not written.exists() or not written.read_text(encoding="utf-8"):
             await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        while is_running(int(told.read_text(encoding="utf-8"))):
+        while is_running(int(written.read_text(encoding="utf-8"))):
             await asyncio.sleep(0.01)
 
     asyncio.run(asyncio.wait_for(main(), 60))
@@ -139,12 +139,12 @@ def is_running(process: int) -> bool:
     return state != "Z"
 
 
-def test_a_file_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None:
+def test_a_missing_source_file_is_a_file_not_found_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         deliver_blocking(ProbeMedia(str(tmp_path / "none"), "image/png"))
 
 
-def test_a_disk_that_refuses_is_not_the_pictures_fault(tmp_path: Path) -> None:
+def test_a_missing_target_folder_is_a_file_not_found_error(tmp_path: Path) -> None:
     wanted = request(tmp_path)
     with pytest.raises(FileNotFoundError):
         deliver_blocking(
@@ -152,7 +152,7 @@ def test_a_disk_that_refuses_is_not_the_pictures_fault(tmp_path: Path) -> None:
         )
 
 
-def test_many_requests_run_side_by_side(tmp_path: Path) -> None:
+def test_many_requests_run_concurrently(tmp_path: Path) -> None:
     wanted = request(tmp_path)
 
     async def main() -> list[object]:
@@ -179,7 +179,7 @@ def test_without_the_package_the_error_says_what_to_install(
         children.close()
 
 
-def test_a_job_in_a_child_process_may_ask_about_media(tmp_path: Path) -> None:
+def test_a_job_in_a_child_process_can_send_media_requests(tmp_path: Path) -> None:
     others = Children(1, import_main=True)
     try:
         found = others.call_blocking(CallFunction("hogs:probe_inside", (request(tmp_path).path,), 60.0))
@@ -188,7 +188,7 @@ def test_a_job_in_a_child_process_may_ask_about_media(tmp_path: Path) -> None:
     assert found == {"width": 60, "height": 40}
 
 
-def test_a_program_without_a_guard_around_its_main_part_is_not_run_again(tmp_path: Path) -> None:
+def test_a_program_without_a_main_guard_is_not_run_again(tmp_path: Path) -> None:
     wanted = request(tmp_path)
     program = tmp_path / "program.py"
     program.write_text(

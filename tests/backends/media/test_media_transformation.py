@@ -1,4 +1,4 @@
-"""Pictures made of others: sizes, places, colours, metadata, frames."""
+"""Transformations of pictures: sizes, crops, colours, metadata, frames."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UPRIGHT = ["red", "white", "white", "blue"]
 
 
 @pytest.mark.parametrize("kind", [*samples.TYPES.values(), samples.PSD])
-def test_every_kind_of_picture_is_read(studio: Studio, kind: str) -> None:
+def test_every_supported_type_of_picture_is_read(studio: Studio, kind: str) -> None:
     format = {kind: format for format, kind in samples.TYPES.items()}.get(kind)
     data = samples.psd() if format is None else samples.picture(format)
     made = studio.transform(data, kind, ("resize_to_fit", (24, None)))
@@ -30,7 +30,7 @@ def test_every_kind_of_picture_is_read(studio: Studio, kind: str) -> None:
 
 
 @pytest.mark.parametrize("format", PICTURE_FORMATS)
-def test_every_format_is_written_without_alpha_where_it_has_none(studio: Studio, format: str) -> None:
+def test_every_format_is_written_with_alpha_if_it_supports_it(studio: Studio, format: str) -> None:
     image = samples.draw().convert("RGBA")
     image.paste((0, 0, 0, 0), (30, 0, 60, 20))
     made = studio.transform(samples.picture("PNG", image), PNG, LIMIT, format=format)
@@ -61,14 +61,14 @@ def test_every_format_is_written_without_alpha_where_it_has_none(studio: Studio,
         (("rotate", 540.0), (60, 40), ["blue", "white", "white", "red"]),
     ],
 )  # fmt: skip
-def test_an_operation_does_what_its_name_says(
+def test_an_operation_changes_size_and_content_as_expected(
     studio: Studio, operation: tuple[str, Any], size: tuple[int, int], seen: list[str]
 ) -> None:
     made = studio.transform(samples.picture("PNG"), PNG, operation)
     assert (made.size, corners(made)) == (size, seen)
 
 
-def test_operations_are_done_in_their_order_and_corners_that_become_free_are_clear(studio: Studio) -> None:
+def test_operations_are_applied_in_order_and_empty_corners_are_transparent(studio: Studio) -> None:
     data = samples.picture("PNG")
     assert studio.transform(data, PNG, ("rotate", 90), ("crop", (0, 0, 20, 60))).size == (20, 60)
     made = studio.transform(data, PNG, ("crop", (0, 0, 20, 40)), ("rotate", 45))
@@ -78,7 +78,9 @@ def test_operations_are_done_in_their_order_and_corners_that_become_free_are_cle
 
 
 @pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "AVIF", "TIFF", "HEIF"])
-def test_a_picture_is_turned_upright_first_and_its_tag_is_gone(studio: Studio, format: str) -> None:
+def test_a_picture_is_rotated_upright_first_and_its_orientation_tag_removed(
+    studio: Studio, format: str
+) -> None:
     data = samples.picture(format, exif=samples.exif(6, description="a hill"))
     kind = samples.TYPES[format]
     assert studio.probe(data, kind) == {"width": 40, "height": 60}
@@ -86,12 +88,12 @@ def test_a_picture_is_turned_upright_first_and_its_tag_is_gone(studio: Studio, f
     assert (made.size, corners(made)) == ((20, 30), ["white", "red", "blue", "white"])
     kept = dict(made.getexif())
     assert 0x0112 not in kept or kept[0x0112] == 1
-    if format != "TIFF":  # its tags describe the file, too
+    if format != "TIFF":  # its tags also describe the file
         assert kept[0x010E] == "a hill"
     assert not studio.transform(data, kind, LIMIT, ("strip", True), format="jpg").getexif()
 
 
-def test_a_large_jpeg_is_decoded_small_and_still_exact(studio: Studio) -> None:
+def test_a_large_jpeg_that_is_decoded_at_a_smaller_scale_has_the_exact_size(studio: Studio) -> None:
     data = samples.picture("JPEG", samples.draw(1001, 667), exif=samples.exif(8))
     made = studio.transform(data, JPEG, ("resize_to_fill", (50, 70, {"gravity": "south"})))
     assert (made.size, corners(made)) == ((50, 70), ["white", "blue", "red", "white"])
@@ -99,7 +101,7 @@ def test_a_large_jpeg_is_decoded_small_and_still_exact(studio: Studio) -> None:
     assert made.size == (67, 100)
 
 
-def test_a_profile_is_kept_if_it_fits_and_otherwise_applied(studio: Studio) -> None:
+def test_a_colour_profile_is_kept_if_the_result_supports_it_and_otherwise_applied(studio: Studio) -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     data = samples.picture("JPEG", icc_profile=profile)
     assert studio.transform(data, JPEG, LIMIT, format="webp").info["icc_profile"] == profile
@@ -110,11 +112,11 @@ def test_a_profile_is_kept_if_it_fits_and_otherwise_applied(studio: Studio) -> N
     grey = samples.picture("PNG", samples.draw().convert("L"), icc_profile=profile)
     assert (
         "icc_profile" not in studio.transform(grey, PNG, LIMIT).info
-    )  # it speaks of another kind of colours
+    )  # the profile is for another colour mode
 
 
 @pytest.mark.parametrize("mode", ["CMYK", "YCbCr", "L", "1", "P", "LA", "RGBA", "I;16", "I", "F"])
-def test_colours_of_any_kind_become_some_that_a_jpeg_has(studio: Studio, mode: str) -> None:
+def test_every_colour_mode_is_converted_for_a_jpeg(studio: Studio, mode: str) -> None:
     image = samples.draw().convert("L" if mode.startswith(("I", "F")) else mode)
     if mode in ("I", "F"):
         image = image.convert(mode)
@@ -128,7 +130,7 @@ def test_colours_of_any_kind_become_some_that_a_jpeg_has(studio: Studio, mode: s
     assert pixels[2] < 60
 
 
-def test_quality_is_the_files(studio: Studio) -> None:
+def test_the_quality_determines_the_size_of_the_file(studio: Studio) -> None:
     image = Image.effect_noise((80, 80), 60)
     sizes = []
     for quality in (5, 95):
@@ -150,7 +152,7 @@ def test_quality_is_the_files(studio: Studio) -> None:
         ("WEBP", "tiff", 1),
     ],
 )
-def test_an_animation_moves_where_the_format_can(
+def test_an_animation_keeps_its_frames_if_the_format_supports_them(
     studio: Studio, source: str, format: str, frames: int
 ) -> None:
     data = samples.animation(source, loop=0)
@@ -165,7 +167,7 @@ def test_an_animation_moves_where_the_format_can(
 
 
 @pytest.mark.parametrize("format", ["gif", "webp", "png"])
-def test_what_is_clear_in_an_animation_stays_clear(studio: Studio, format: str) -> None:
+def test_transparent_parts_of_an_animation_stay_transparent(studio: Studio, format: str) -> None:
     frames = [Image.new("RGBA", (40, 40), (0, 0, 0, 0)) for _ in range(3)]
     for number, frame in enumerate(frames):
         frame.paste("red", (0, 0, 20, 20 + 10 * number))
@@ -178,7 +180,7 @@ def test_what_is_clear_in_an_animation_stays_clear(studio: Studio, format: str) 
     assert seen == [["red", "clear", "clear", "clear"]] * 2 + [["red", "clear", "red", "clear"]]
 
 
-def test_a_picture_that_no_operation_changes_is_still_made_anew(studio: Studio) -> None:
+def test_a_picture_that_no_operation_changes_is_still_encoded_again(studio: Studio) -> None:
     made: Any = studio.transform(samples.animation("PNG", loop=2), PNG, ("strip", True))
     assert (made.n_frames, made.info["loop"], made.info["duration"]) == (3, 2, 120)
     colours = []
@@ -192,7 +194,7 @@ def test_a_picture_that_no_operation_changes_is_still_made_anew(studio: Studio) 
     assert b"a hill" not in studio.target.read_bytes()
 
 
-def test_tags_that_a_jpeg_has_no_room_for_are_left_out(studio: Studio) -> None:
+def test_tags_that_do_not_fit_into_a_jpeg_are_left_out(studio: Studio) -> None:
     data = samples.picture("PNG", exif=samples.exif(1, description="x" * 70_000))
     assert not studio.transform(data, PNG, LIMIT, format="jpg").getexif()
 
@@ -208,7 +210,7 @@ def test_tags_that_a_jpeg_has_no_room_for_are_left_out(studio: Studio) -> None:
         ([("rotate", 90)], "../../x", UnsupportedMediaError),
     ],
 )
-def test_what_is_no_operation_or_format_is_refused_by_the_process_too(
+def test_the_process_refuses_unknown_operations_and_formats_too(
     studio: Studio, operations: list[Any], format: str, error: type[Exception]
 ) -> None:
     with pytest.raises(error):

@@ -1,4 +1,4 @@
-"""The two ports: parallel flows, user code, and cancellation, in both colours."""
+"""The sync and the async port: concurrent flows, the user's functions, and cancellation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Runner = Callable[[Callable[[Port], Coroutine[Any, Any, T]]], T]
 
 
 class Meeting:
-    """Flows that go on when so many of them are there."""
+    """A barrier for flows: each waits until ``size`` of them have arrived."""
 
     def __init__(self, size: int) -> None:
         self._barrier = threading.Barrier(size)
@@ -51,7 +51,7 @@ class Meeting:
 
 @pytest.fixture(params=["blocking", "awaiting"])
 def in_colour(request: pytest.FixtureRequest) -> Iterator[Runner[Any]]:
-    """Runs a flow, given its port, in one of the colours."""
+    """Return a function that runs a flow with a sync or an async port."""
     backend = EmbeddedBackend(None)
     if request.param == "blocking":
         yield lambda flow: run(flow(BlockingPort(backend)))
@@ -71,7 +71,7 @@ def test_gather_keeps_the_order_of_its_flows(in_colour: Runner[Any]) -> None:
     assert in_colour(flow) == list(range(10))
 
 
-def test_gather_lets_every_flow_end_and_gives_errors_as_outcomes(in_colour: Runner[Any]) -> None:
+def test_gather_finishes_every_flow_and_returns_errors_as_outcomes(in_colour: Runner[Any]) -> None:
     async def flow(port: Port) -> list[str]:
         async def one(number: int) -> int:
             if number % 2:
@@ -108,7 +108,7 @@ def test_gather_runs_at_most_its_limit_at_once(in_colour: Runner[Any]) -> None:
     assert 1 < most <= 3
 
 
-def test_gather_inside_gather_comes_to_an_end(in_colour: Runner[Any]) -> None:
+def test_gather_inside_gather_does_not_deadlock(in_colour: Runner[Any]) -> None:
     async def flow(port: Port) -> int:
         async def leaf() -> int:
             await port.sleep(0)
@@ -123,7 +123,7 @@ def test_gather_inside_gather_comes_to_an_end(in_colour: Runner[Any]) -> None:
     assert in_colour(flow) == 300
 
 
-def test_gathers_inside_gathers_run_side_by_side(in_colour: Runner[Any]) -> None:
+def test_gathers_inside_gathers_run_concurrently(in_colour: Runner[Any]) -> None:
     meeting = Meeting(3 * 3)
 
     async def flow(port: Port) -> int:
@@ -140,7 +140,7 @@ def test_gathers_inside_gathers_run_side_by_side(in_colour: Runner[Any]) -> None
     assert in_colour(flow) == 9
 
 
-def test_gathers_nested_deeply_end_though_there_are_more_flows_than_threads(in_colour: Runner[Any]) -> None:
+def test_deeply_nested_gathers_with_more_flows_than_threads_do_not_deadlock(in_colour: Runner[Any]) -> None:
     async def flow(port: Port) -> int:
         async def nest(depth: int) -> int:
             if not depth:
@@ -156,7 +156,7 @@ def test_gathers_nested_deeply_end_though_there_are_more_flows_than_threads(in_c
     assert threading.active_count() <= before + 32
 
 
-def test_an_error_in_a_helping_thread_that_is_not_an_exception_is_raised() -> None:
+def test_system_exit_in_a_helper_thread_is_raised() -> None:
     port = BlockingPort(SlowBackend())
     meeting = Meeting(2)
 
@@ -169,7 +169,7 @@ def test_an_error_in_a_helping_thread_that_is_not_an_exception_is_raised() -> No
         run(port.gather([one(), one()], limit=2))
 
 
-def test_an_error_in_a_helping_thread_that_has_ended_is_raised_too() -> None:
+def test_system_exit_in_a_helper_thread_that_has_ended_is_raised_too() -> None:
     port = BlockingPort(SlowBackend())
     meeting = Meeting(2)
 
@@ -182,7 +182,7 @@ def test_an_error_in_a_helping_thread_that_has_ended_is_raised_too() -> None:
         run(port.gather([one(), one(), *(port.sleep(0.001) for _ in range(50))], limit=2))
 
 
-def test_a_helping_thread_begins_nothing_more_once_the_caller_is_interrupted() -> None:
+def test_a_helper_thread_starts_no_more_flows_once_the_caller_is_interrupted() -> None:
     port = BlockingPort(SlowBackend())
     meeting = Meeting(2)
     begun: list[int] = []
@@ -200,7 +200,7 @@ def test_a_helping_thread_begins_nothing_more_once_the_caller_is_interrupted() -
     assert len(begun) < 100
 
 
-def test_threads_that_become_free_help_a_gather_that_has_begun() -> None:
+def test_threads_that_become_free_help_a_running_gather() -> None:
     port = BlockingPort(SlowBackend())
     busy, meeting, gate = Meeting(34), Meeting(2), threading.Event()
 
@@ -209,7 +209,7 @@ def test_threads_that_become_free_help_a_gather_that_has_begun() -> None:
         gate.wait(120)
 
     async def free_threads() -> None:
-        await busy.attend(port)  # all 32 threads are busy now, so this gather has no help
+        await busy.attend(port)  # all 32 threads are busy now, so none can help this gather
         gate.set()
         other.join()
 
@@ -220,11 +220,11 @@ def test_threads_that_become_free_help_a_gather_that_has_begun() -> None:
         outcome.result()
 
 
-def test_gather_of_nothing_is_nothing(in_colour: Runner[Any]) -> None:
+def test_gather_without_flows_returns_no_outcomes(in_colour: Runner[Any]) -> None:
     assert in_colour(lambda port: port.gather([])) == []
 
 
-def test_gather_refuses_a_senseless_limit(in_colour: Runner[Any]) -> None:
+def test_gather_refuses_a_limit_of_zero(in_colour: Runner[Any]) -> None:
     with pytest.raises(ValueError, match="limit"):
         in_colour(lambda port: port.gather([], limit=0))
 
@@ -232,7 +232,7 @@ def test_gather_refuses_a_senseless_limit(in_colour: Runner[Any]) -> None:
 VARIABLE: ContextVar[int] = ContextVar("variable", default=0)
 
 
-def test_each_gathered_flow_has_context_variables_of_its_own(in_colour: Runner[Any]) -> None:
+def test_each_gathered_flow_has_its_own_context_variables(in_colour: Runner[Any]) -> None:
     async def flow(port: Port) -> tuple[list[int], int]:
         before = VARIABLE.set(7)
 
@@ -250,7 +250,7 @@ def test_each_gathered_flow_has_context_variables_of_its_own(in_colour: Runner[A
     assert in_colour(flow) == ([7, 8, 9, 10, 11, 12], 7)
 
 
-def test_a_plain_function_and_stream_of_the_users_work(in_colour: Runner[Any]) -> None:
+def test_the_users_sync_functions_and_streams_work(in_colour: Runner[Any]) -> None:
     async def flow(port: Port) -> tuple[int, bytes, bytes]:
         stream = io.BytesIO(b"abc")
         return await port.call(max, 1, 2), await port.read(stream, 2), await port.read(stream, 2)
@@ -279,7 +279,7 @@ async def double(number: int) -> int:
     return number * 2
 
 
-def test_async_code_is_awaited_by_the_awaiting_port() -> None:
+def test_the_async_port_awaits_async_functions_and_streams() -> None:
     async def flow(port: Port) -> tuple[int, bytes]:
         return await port.call(double, 4), await port.read(AsyncStream(), 3)
 
@@ -288,7 +288,7 @@ def test_async_code_is_awaited_by_the_awaiting_port() -> None:
     backend.close()
 
 
-def test_async_code_is_refused_by_name_by_the_blocking_port() -> None:
+def test_the_sync_port_refuses_async_functions_and_streams_by_name() -> None:
     backend = EmbeddedBackend(None)
     port = BlockingPort(backend)
     awaited: Coroutine[Any, Any, int] = port.call(double, 4)
@@ -299,21 +299,21 @@ def test_async_code_is_refused_by_name_by_the_blocking_port() -> None:
     backend.close()
 
 
-def test_a_flow_that_suspends_under_the_blocking_port_is_closed_and_named() -> None:
+def test_a_sync_flow_that_suspends_is_closed_and_named_in_the_error() -> None:
     closed = []
 
-    async def impatient() -> None:
+    async def suspend() -> None:
         try:
             await asyncio.sleep(0)
         finally:
             closed.append(True)
 
-    with pytest.raises(FlowSuspended, match="impatient"):
-        run(impatient())
+    with pytest.raises(FlowSuspended, match="suspend"):
+        run(suspend())
     assert closed == [True]
 
 
-def test_time_and_chance_come_from_the_port(in_colour: Runner[Any]) -> None:
+def test_the_port_provides_the_time_ids_and_random_numbers(in_colour: Runner[Any]) -> None:
     async def flow(port: Port) -> None:
         assert port.now().utcoffset() is not None
         assert len(port.new_id()) == 36
@@ -324,7 +324,7 @@ def test_time_and_chance_come_from_the_port(in_colour: Runner[Any]) -> None:
 
 
 class SlowBackend:
-    """A backend whose writes take until they are let through."""
+    """A backend whose requests wait until `let_through` is set."""
 
     def __init__(self) -> None:
         self.let_through = asyncio.Event()
@@ -341,7 +341,7 @@ class SlowBackend:
         pass
 
 
-def test_a_cancelled_write_is_seen_through_before_the_cancellation() -> None:
+def test_a_cancelled_write_is_completed_before_its_task_ends() -> None:
     async def scenario() -> tuple[bool, int]:
         backend = SlowBackend()
         task = asyncio.ensure_future(AwaitingPort(backend).send(PutItem("t", {})))
@@ -359,7 +359,7 @@ def test_a_cancelled_write_is_seen_through_before_the_cancellation() -> None:
     assert asyncio.run(scenario()) == (True, 1)
 
 
-def test_a_cancelled_read_is_let_go_at_once() -> None:
+def test_a_cancelled_read_ends_at_once() -> None:
     async def scenario() -> int:
         backend = SlowBackend()
         task = asyncio.ensure_future(AwaitingPort(backend).send(GetItem("t", {})))
@@ -372,7 +372,7 @@ def test_a_cancelled_read_is_let_go_at_once() -> None:
     assert asyncio.run(scenario()) == 0
 
 
-def test_a_cancelled_gather_ends_what_has_begun_and_begins_nothing_more() -> None:
+def test_a_cancelled_gather_finishes_its_running_flows_and_starts_no_more() -> None:
     begun: list[int] = []
     ended: list[int] = []
 
@@ -397,7 +397,7 @@ def test_a_cancelled_gather_ends_what_has_begun_and_begins_nothing_more() -> Non
     assert begun == ended == [0, 1]
 
 
-def test_an_interrupted_gather_ends_what_has_begun_and_begins_nothing_more() -> None:
+def test_an_interrupted_gather_starts_no_more_flows() -> None:
     backend = EmbeddedBackend(None)
     port = BlockingPort(backend)
     begun: list[int] = []
@@ -418,7 +418,7 @@ def divide(number: int, by: int) -> tuple[float, int]:
     return number / by, VARIABLE.get()
 
 
-def test_offload_gives_the_result_or_the_error_of_work_of_ours(in_colour: Runner[Any]) -> None:
+def test_offload_returns_the_result_or_raises_the_error_of_a_function(in_colour: Runner[Any]) -> None:
     async def flow(port: Port) -> Any:
         before = VARIABLE.set(3)
         try:
@@ -431,12 +431,12 @@ def test_offload_gives_the_result_or_the_error_of_work_of_ours(in_colour: Runner
         in_colour(lambda port: port.offload(divide, 1, 0))
 
 
-def test_offloaded_work_stays_in_the_callers_thread_in_blocking_code() -> None:
+def test_sync_offloaded_work_runs_in_the_callers_thread() -> None:
     port = BlockingPort(SlowBackend())
     assert run(port.offload(threading.get_ident)) == threading.get_ident()
 
 
-def test_the_event_loop_goes_on_beside_offloaded_work_in_few_threads() -> None:
+def test_offloaded_work_does_not_block_the_event_loop_and_uses_few_threads() -> None:
     gate = threading.Event()
     names = set()
 
@@ -448,7 +448,7 @@ def test_the_event_loop_goes_on_beside_offloaded_work_in_few_threads() -> None:
         port = AwaitingPort(SlowBackend())
         tasks = [asyncio.ensure_future(port.offload(work)) for _ in range(100)]
         async with asyncio.timeout(30):
-            while len(names) < 2:  # the loop goes on, and the work begins in several threads
+            while len(names) < 2:  # the loop keeps running while the work begins in several threads
                 await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*tasks)
@@ -458,7 +458,7 @@ def test_the_event_loop_goes_on_beside_offloaded_work_in_few_threads() -> None:
     assert all(name.startswith("holdall-offload") for name in names)
 
 
-def test_a_cancelled_caller_hears_of_it_when_its_work_is_over_and_work_that_has_not_begun_never_is() -> None:
+def test_cancelled_work_that_has_begun_is_finished_and_other_cancelled_work_never_begins() -> None:
     begun, gate = threading.Semaphore(0), threading.Event()
     ended: list[str] = []
 
@@ -489,7 +489,7 @@ def test_a_cancelled_caller_hears_of_it_when_its_work_is_over_and_work_that_has_
     assert ended == ["begun"] * 40
 
 
-def test_a_forked_child_gathers_and_offloads_with_threads_of_its_own() -> None:
+def test_a_forked_child_gathers_and_offloads_with_its_own_threads() -> None:
     async def gather_two(port: Port) -> int:
         meeting = Meeting(2)
         return len([o.result() for o in await port.gather([meeting.attend(port) for _ in range(2)])])

@@ -1,4 +1,4 @@
-"""Reads in threads for event loops: what shares a thread, and that no read waits for one that is stuck."""
+"""Reads in threads for event loops: which reads share a thread, and that no read waits for a stuck one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def run(scenario: Any) -> None:
     reader.close()
 
 
-def test_quick_reads_of_one_step_share_a_thread_and_a_wake_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_reads_that_begin_together_share_a_thread_and_a_wake_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "_SLOW", 600)
     monkeypatch.setattr(module, "_STUCK", 600)
 
@@ -33,11 +35,11 @@ def test_quick_reads_of_one_step_share_a_thread_and_a_wake_up(monkeypatch: pytes
         loop, woken = asyncio.get_running_loop(), list[Any]()
         wake = loop.call_soon_threadsafe
 
-        def note(*given: Any) -> None:
-            woken.append(given)
-            wake(*given)
+        def record(*arguments: Any) -> None:
+            woken.append(arguments)
+            wake(*arguments)
 
-        monkeypatch.setattr(loop, "call_soon_threadsafe", note)
+        monkeypatch.setattr(loop, "call_soon_threadsafe", record)
         reads = (reader.read(lambda _: threading.get_ident(), number) for number in range(50))
         (thread,) = set(await asyncio.gather(*reads))
         assert thread != threading.get_ident()
@@ -47,7 +49,7 @@ def test_quick_reads_of_one_step_share_a_thread_and_a_wake_up(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("slow", [True, False], ids=["slow", "stuck"])
-def test_other_threads_share_what_a_slow_or_stuck_read_would_hold_up(
+def test_other_threads_take_over_reads_that_a_slow_or_stuck_read_would_delay(
     slow: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_SLOW" if slow else "_STUCK", 0)
@@ -58,7 +60,7 @@ def test_other_threads_share_what_a_slow_or_stuck_read_would_hold_up(
         if number == 3:
             last.set()
         if number == (1 if slow else 0):
-            assert last.wait(30), "a later read waits for this one"
+            assert last.wait(30), "a later read is waiting for this one"
         return number
 
     async def scenario(reader: Reader) -> None:
@@ -81,7 +83,7 @@ def test_an_error_reaches_the_caller_that_caused_it_and_no_other() -> None:
     run(scenario)
 
 
-def test_a_reader_serves_one_loop_after_another_and_goes_on_after_its_threads_were_ended() -> None:
+def test_a_reader_serves_one_loop_after_another_even_after_it_was_closed() -> None:
     reader = Reader("test-read", 1)
 
     async def leave() -> None:
@@ -109,7 +111,7 @@ def send(number):
             reader._pool.submit(int)  # refused as soon as the interpreter is shutting down
             time.sleep(0.001)
     except RuntimeError:
-        slow or time.sleep(0.1)  # time for the loop to look for another thread
+        slow or time.sleep(0.1)  # gives the loop time to look for another thread
     return number
 
 async def read(*numbers):
@@ -127,7 +129,7 @@ begun.wait()
 
 
 @pytest.mark.parametrize("trouble", ["slow", "stuck"])
-def test_reads_that_wait_when_the_interpreter_ends_are_answered_without_other_threads(trouble: str) -> None:
+def test_waiting_reads_are_answered_without_other_threads_at_the_end_of_the_interpreter(trouble: str) -> None:
     command = [sys.executable, "-c", AT_THE_END, trouble]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout.splitlines() == ["int int int", "RuntimeError RuntimeError"]

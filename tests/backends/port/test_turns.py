@@ -1,4 +1,4 @@
-"""Turns: who goes first, who waits for whom, and that no contender waits for ever."""
+"""Turns: which contender is first, which ones wait for each other, and that none waits forever."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONG = 1000.0
 
 
 class Crowd:
-    """Contenders by the moment they came at, and which of their turns began, in order."""
+    """Contenders by their time of arrival, and the turns that have begun, in order."""
 
     def __init__(self) -> None:
         self.turns = Turns()
@@ -41,7 +41,7 @@ def crowd() -> Crowd:
     return Crowd()
 
 
-def test_the_first_goes_at_once_and_the_others_one_by_one_as_they_came(crowd: Crowd) -> None:
+def test_the_first_contender_begins_at_once_and_the_others_in_order_of_arrival(crowd: Crowd) -> None:
     first, third, second = crowd.join(1), crowd.join(3), crowd.join(2)
     assert crowd.began == [1]
     first.end()
@@ -52,7 +52,7 @@ def test_the_first_goes_at_once_and_the_others_one_by_one_as_they_came(crowd: Cr
     assert crowd.turns.is_empty
 
 
-def test_one_that_came_earlier_goes_before_those_who_wait_but_not_before_a_turn_under_way(
+def test_a_contender_that_arrived_earlier_goes_before_waiting_ones_but_not_before_a_turn_that_has_begun(
     crowd: Crowd,
 ) -> None:
     under_way, _ = crowd.join(5), crowd.join(6)
@@ -81,7 +81,7 @@ def test_a_contender_for_two_names_waits_for_both(crowd: Crowd) -> None:
     assert crowd.turns.is_empty
 
 
-def test_one_that_leaves_the_line_lets_the_others_move_up(crowd: Crowd) -> None:
+def test_contenders_move_up_when_another_leaves_the_line(crowd: Crowd) -> None:
     first, second, third = crowd.join(1), crowd.join(2), crowd.join(3)
     second.end()
     first.end()
@@ -91,7 +91,7 @@ def test_one_that_leaves_the_line_lets_the_others_move_up(crowd: Crowd) -> None:
     assert crowd.turns.is_empty
 
 
-def test_a_turn_that_takes_too_long_is_no_longer_waited_for(
+def test_contenders_do_not_wait_for_a_turn_that_takes_too_long(
     crowd: Crowd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_module, "LONGEST", 0.0)
@@ -100,14 +100,14 @@ def test_a_turn_that_takes_too_long_is_no_longer_waited_for(
     assert crowd.began == [1, 2]
     assert long.over
     monkeypatch.undo()
-    long.end()  # which is not its own to end any more
+    long.end()  # has no effect, because the turn is already over
     assert crowd.began == [1, 2]
     next_one.end()
     last.end()
     assert crowd.turns.is_empty
 
 
-def test_one_that_has_waited_enough_leaves_without_a_turn(crowd: Crowd) -> None:
+def test_a_contender_that_has_waited_to_its_deadline_leaves_without_a_turn(crowd: Crowd) -> None:
     crowd.join(1)
     late = crowd.join(2)
     assert crowd.turns.compute_wait(late, until=0.0) == 0
@@ -115,7 +115,7 @@ def test_one_that_has_waited_enough_leaves_without_a_turn(crowd: Crowd) -> None:
     assert crowd.began == [1]
 
 
-def test_a_turn_that_nobody_is_there_for_passes_on(crowd: Crowd) -> None:
+def test_a_contender_whose_event_loop_is_closed_is_skipped(crowd: Crowd) -> None:
     loop = asyncio.new_event_loop()
     loop.close()
     first = crowd.join(1)
@@ -129,7 +129,7 @@ def test_a_turn_that_nobody_is_there_for_passes_on(crowd: Crowd) -> None:
     st.lists(st.tuples(st.sampled_from(["a", "b", "c", "ab", "bc", "ac", "abc"]), st.integers(0, 9))),
     st.randoms(use_true_random=False),
 )
-def test_everybody_has_a_turn_and_no_two_of_one_name_at_a_time(
+def test_every_contender_has_a_turn_and_no_two_of_one_name_at_a_time(
     comers: list[tuple[str, int]], chance: object
 ) -> None:
     crowd = Crowd()
@@ -139,7 +139,7 @@ def test_everybody_has_a_turn_and_no_two_of_one_name_at_a_time(
         under_way = [each for each in left if not each.is_waiting]
         names = [name for each in under_way for name in each.names]
         assert len(names) == len(set(names))
-        ended = choose(under_way)  # there is one, or this fails
+        ended = choose(under_way)  # fails unless a turn has begun
         ended.end()
         left.remove(ended)
     assert len(crowd.began) == len(comers)
@@ -147,7 +147,7 @@ def test_everybody_has_a_turn_and_no_two_of_one_name_at_a_time(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
-def test_nobody_waits_in_a_child_for_a_turn_of_its_parent(crowd: Crowd) -> None:
+def test_a_forked_child_does_not_wait_for_a_turn_of_its_parent(crowd: Crowd) -> None:
     mine = crowd.join(1)
     crowd.join(2)
     child = os.fork()
@@ -169,7 +169,7 @@ def backend() -> Iterator[EmbeddedBackend]:
     store.close()
 
 
-def test_threads_and_tasks_stand_in_one_line(backend: EmbeddedBackend) -> None:
+def test_threads_and_tasks_wait_in_one_line(backend: EmbeddedBackend) -> None:
     turns = Turns()
     blocking, awaiting = BlockingPort(backend, turns=turns), AwaitingPort(backend, turns=turns)
     names = frozenset("a")
@@ -199,7 +199,7 @@ def test_threads_and_tasks_stand_in_one_line(backend: EmbeddedBackend) -> None:
     assert turns.is_empty
 
 
-def test_a_task_that_is_cancelled_while_it_waits_leaves_the_line(backend: EmbeddedBackend) -> None:
+def test_a_task_that_is_cancelled_while_waiting_leaves_the_line(backend: EmbeddedBackend) -> None:
     turns = Turns()
     port = AwaitingPort(backend, turns=turns)
     names = frozenset("a")
