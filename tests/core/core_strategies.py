@@ -1,6 +1,6 @@
 """Random numbers, values, items and expressions for the properties of the core.
 
-Names and values come from small pools on purpose: a condition that never meets its item proves nothing.
+Names and values come from small pools on purpose, because a condition that never matches an item proves nothing.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _numbers() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def attributes() -> st.SearchStrategy[dict[str, Any]]:
-    """Attributes in DynamoDB's form, some numbers not in their canonical text."""
+    """Attributes in DynamoDB's form; some numbers are not in canonical form."""
     leaves = st.one_of(
         st.sampled_from(_STRINGS).map(lambda text: {"S": text}),
         _numbers(),
@@ -148,7 +148,7 @@ def attributes() -> st.SearchStrategy[dict[str, Any]]:
 
 
 def items() -> st.SearchStrategy[dict[str, dict[str, Any]]]:
-    """Items with the attributes a, b and c, or some of them."""
+    """Items with some of the attributes a, b and c."""
     return st.dictionaries(st.sampled_from(_NAMES), attributes(), max_size=3)
 
 
@@ -164,7 +164,7 @@ def paths(heads: tuple[str, ...] = _NAMES) -> st.SearchStrategy[Path]:
 
 
 def conditions(heads: tuple[str, ...] = _NAMES) -> st.SearchStrategy[Condition]:
-    """Conditions with every node and kind of operand, sensible or not."""
+    """Conditions with every kind of node and operand, sensible or not."""
     path = paths(heads)
     operand = path | attributes().map(Value) | path.map(Size)
     leaves = st.one_of(
@@ -208,6 +208,6 @@ def updates(heads: tuple[str, ...] = _NAMES) -> st.SearchStrategy[Update]:
         st.builds(Add, path, (_numbers() | _sets()).map(Value)),
         st.builds(Delete, path, _sets().map(Value)),
     )
-    # steps on different attributes, so that none overlaps another
+    # steps on different attributes, so that no two overlap
     several = st.lists(action, min_size=1, max_size=4, unique_by=lambda step: step.path.parts[0])
     return st.builds(Update, several.map(tuple))

@@ -1,4 +1,4 @@
-"""Updates on items: every action, on what is there, what is missing and what does not fit."""
+"""Updates of items: every action on existing, missing and unsuitable attributes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from holdall.errors import InvalidExpressionError
 
 
 def _after(values: dict[str, Any], *actions: UpdateAction) -> dict[str, Any]:
-    """Python values in, Python values out; on the way the argument is seen to stay as it was."""
+    """Apply the actions to Python values, and check that the argument does not change."""
     item = encode_item(values)
     before = deepcopy(item)
     outcome = apply_update(Update(actions), item)
@@ -46,10 +46,10 @@ def _after(values: dict[str, Any], *actions: UpdateAction) -> dict[str, Any]:
     return decode_item(canonical_item(outcome)[0])
 
 
-def _assert_refused(values: dict[str, Any], *actions: UpdateAction, saying: str) -> None:
+def _assert_refused(values: dict[str, Any], *actions: UpdateAction, message: str) -> None:
     item = encode_item(values)
     before = deepcopy(item)
-    with pytest.raises(InvalidExpressionError, match=saying):
+    with pytest.raises(InvalidExpressionError, match=message):
         apply_update(Update(actions), item)
     assert item == before
 
@@ -74,7 +74,7 @@ def _assert_refused(values: dict[str, Any], *actions: UpdateAction, saying: str)
         ({"a.b": 1}, path("a.b"), value(2), {"a.b": 2}),
     ],
 )
-def test_set_puts_a_value_in_its_place(
+def test_set_stores_a_value_at_its_path(
     values: dict[str, Any], where: Any, new: SetValue, outcome: dict[str, Any]
 ) -> None:
     assert _after(values, Set(where, new)) == outcome
@@ -91,7 +91,7 @@ def test_several_sets_past_the_end_append_in_the_order_of_their_indexes() -> Non
     assert outcome == {"l": [1, "one", 3, "five", "seven", "nine"]}
 
 
-def test_a_set_past_the_end_and_a_removal_both_mean_the_old_list() -> None:
+def test_a_set_past_the_end_and_a_removal_both_use_the_indexes_of_the_old_list() -> None:
     assert _after({"l": [1, 2, 3]}, Set(path("l", 9), value(9)), Remove(path("l", 0))) == {"l": [2, 3, 9]}
     assert _after({"l": [1, 2, 3]}, Remove(path("l", 0)), Set(path("l", 1), value(9))) == {"l": [9, 3]}
 
@@ -101,7 +101,7 @@ def test_a_set_past_the_end_and_a_removal_both_mean_the_old_list() -> None:
     st.lists(st.integers(0, 9), unique=True, max_size=6),
     st.integers(0, 6),
 )
-def test_indexes_always_mean_the_old_list(old: list[int], places: list[int], split: int) -> None:
+def test_indexes_always_refer_to_the_old_list(old: list[int], places: list[int], split: int) -> None:
     puts, removals = places[:split], places[split:]
     actions = [Set(path("l", place), value(f"new {place}")) for place in puts]
     outcome = _after({"l": old}, *(Remove(path("l", place)) for place in removals), *actions)
@@ -129,7 +129,7 @@ def test_a_copied_container_is_not_shared_with_its_source() -> None:
     assert decode_item(once) == {"a": {"x": 1}, "b": {"x": 1}}
 
 
-def test_setting_inside_a_map_that_another_step_copies_leaves_the_copy_old() -> None:
+def test_a_copy_of_a_map_does_not_contain_the_changes_of_other_steps() -> None:
     outcome = _after({"a": {"x": 1}}, Set(path("b"), path("a")), Set(path("a", "x"), value(2)))
     assert outcome == {"a": {"x": 2}, "b": {"x": 1}}
 
@@ -147,13 +147,13 @@ def test_setting_inside_a_map_that_another_step_copies_leaves_the_copy_old() -> 
         ({"l": [1]}, IfNotExists(path("l", 1), value(9)), 9),
     ],
 )
-def test_if_not_exists_falls_back_only_when_nothing_is_there(
+def test_if_not_exists_falls_back_only_if_the_attribute_is_missing(
     values: dict[str, Any], term: SetValue, found: object
 ) -> None:
     assert _after(values, Set(path("out"), term))["out"] == found
 
 
-def test_a_fallback_is_not_looked_at_when_it_is_not_needed() -> None:
+def test_a_fallback_is_not_read_unless_it_is_needed() -> None:
     assert _after({"a": 1}, Set(path("out"), IfNotExists(path("a"), path("gone"))))["out"] == 1
 
 
@@ -204,7 +204,7 @@ def test_any_sum_and_difference_is_exact_or_refused(left: Decimal, right: Decima
 
 
 @pytest.mark.parametrize(
-    ("values", "new", "saying"),
+    ("values", "new", "message"),
     [
         ({}, path("gone"), "reads gone, which the item does not have"),
         ({}, Plus(path("gone"), value(1)), "reads gone"),
@@ -219,9 +219,9 @@ def test_any_sum_and_difference_is_exact_or_refused(left: Decimal, right: Decima
     ],
 )
 def test_a_right_hand_side_that_does_not_fit_is_refused(
-    values: dict[str, Any], new: SetValue, saying: str
+    values: dict[str, Any], new: SetValue, message: str
 ) -> None:
-    _assert_refused(values, Set(path("out"), new), saying=saying)
+    _assert_refused(values, Set(path("out"), new), message=message)
 
 
 # --- REMOVE ---------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def test_a_right_hand_side_that_does_not_fit_is_refused(
         ({"a": [{"x": 1, "y": 2}, 5]}, [path("a", 0, "x"), path("a", 1)], {"a": [{"y": 2}]}),
     ],
 )
-def test_remove_takes_away_and_closes_up(
+def test_remove_deletes_attributes_and_closes_gaps_in_lists(
     values: dict[str, Any], wheres: list[Any], outcome: dict[str, Any]
 ) -> None:
     assert _after(values, *map(Remove, wheres)) == outcome
@@ -269,20 +269,20 @@ def test_remove_takes_away_and_closes_up(
         ({"a": [1]}, path("a", 9), 5, {"a": [1, 5]}),
     ],
 )
-def test_add_counts_up_and_joins_sets(
+def test_add_increments_numbers_and_adds_members_to_sets(
     values: dict[str, Any], where: Any, amount: object, outcome: dict[str, Any]
 ) -> None:
     assert _after(values, Add(where, value(amount))) == outcome
 
 
-def test_a_number_joins_a_set_once_however_it_is_spelt() -> None:
+def test_a_number_is_added_to_a_set_once_in_any_spelling() -> None:
     item = encode_item({"a": {1, 3}})
     outcome = apply_update(Update((Add(path("a"), Value({"NS": ["1.0", "2e0"]})),)), item)
     assert canonical_item(outcome)[0] == {"a": {"NS": ["1", "2", "3"]}}
 
 
 @pytest.mark.parametrize(
-    ("present", "amount", "saying"),
+    ("present", "amount", "message"),
     [
         ("x", 1, "for ADD, a must be of type N, but the item has S"),
         (1, {1}, "must be of type NS, but the item has N"),
@@ -292,8 +292,8 @@ def test_a_number_joins_a_set_once_however_it_is_spelt() -> None:
         (9 * 10**125, 9 * 10**125, "outside DynamoDB's range"),
     ],
 )
-def test_add_to_another_type_is_refused(present: object, amount: object, saying: str) -> None:
-    _assert_refused({"a": present}, Add(path("a"), value(amount)), saying=saying)
+def test_add_to_another_type_is_refused(present: object, amount: object, message: str) -> None:
+    _assert_refused({"a": present}, Add(path("a"), value(amount)), message=message)
 
 
 # --- DELETE ---------------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def test_add_to_another_type_is_refused(present: object, amount: object, saying:
         ({"l": [1]}, path("l", 9), {"x"}, {"l": [1]}),
     ],
 )
-def test_delete_takes_members_out_and_an_emptied_set_away(
+def test_delete_removes_members_and_removes_a_set_that_becomes_empty(
     values: dict[str, Any], where: Any, members: object, outcome: dict[str, Any]
 ) -> None:
     assert _after(values, Delete(where, value(members))) == outcome
@@ -326,7 +326,7 @@ def test_delete_takes_members_out_and_an_emptied_set_away(
         ({"BS": ["QQ==", "/w=="]}, {"BS": ["QR=="]}),  # both spell the byte 0x41
     ],
 )
-def test_a_member_is_found_however_it_is_spelt(attribute: dict[str, Any], literal: dict[str, Any]) -> None:
+def test_delete_finds_a_member_in_any_spelling(attribute: dict[str, Any], literal: dict[str, Any]) -> None:
     outcome = apply_update(Update((Delete(path("a"), Value(literal)),)), {"a": attribute})
     ((kind, members),) = attribute.items()
     assert outcome == {"a": {kind: members[1:]}}
@@ -335,18 +335,20 @@ def test_a_member_is_found_however_it_is_spelt(attribute: dict[str, Any], litera
 @pytest.mark.parametrize("present", ["x", 1, [1], {1}, {b"x"}])
 def test_delete_from_another_type_is_refused(present: object) -> None:
     _assert_refused(
-        {"a": present}, Delete(path("a"), value({"x"})), saying="for DELETE, a must be of type SS"
+        {"a": present}, Delete(path("a"), value({"x"})), message="for DELETE, a must be of type SS"
     )
 
 
 @given(st.frozensets(st.integers(0, 5), min_size=1), st.frozensets(st.integers(0, 5), min_size=1))
-def test_sets_join_and_part_as_pythons_do(old: frozenset[int], given: frozenset[int]) -> None:
+def test_add_and_delete_equal_pythons_union_and_difference(
+    old: frozenset[int], given: frozenset[int]
+) -> None:
     assert _after({"a": old}, Add(path("a"), value(given))) == {"a": old | given}
     left = old - given
     assert _after({"a": old}, Delete(path("a"), value(given))) == ({"a": left} if left else {})
 
 
-# --- parents and the whole ------------------------------------------------------------------------------
+# --- parents and whole updates --------------------------------------------------------------------------
 
 THROUGH_NOTHING: list[UpdateAction] = [
     Set(path("m", "x"), value(1)),
@@ -361,26 +363,26 @@ THROUGH_NOTHING: list[UpdateAction] = [
 
 @pytest.mark.parametrize("action", THROUGH_NOTHING)
 def test_a_step_through_a_missing_parent_is_refused(action: UpdateAction) -> None:
-    _assert_refused({"other": 1}, action, saying="the item has no (map|list) at m")
+    _assert_refused({"other": 1}, action, message="the item has no (map|list) at m")
 
 
 @pytest.mark.parametrize("parent", ["text", 5, None, {"x"}])
 @pytest.mark.parametrize("action", THROUGH_NOTHING)
 def test_a_step_through_a_scalar_is_refused(action: UpdateAction, parent: object) -> None:
-    _assert_refused({"m": parent}, action, saying="the item has no (map|list) at m")
+    _assert_refused({"m": parent}, action, message="the item has no (map|list) at m")
 
 
 def test_a_list_has_no_names_and_a_map_no_indexes() -> None:
-    _assert_refused({"m": [1]}, Set(path("m", "x"), value(1)), saying="no map at m")
-    _assert_refused({"m": {"x": 1}}, Set(path("m", 0), value(1)), saying="no list at m")
-    _assert_refused({"m": {"x": 1}}, Remove(path("m", 0)), saying="no list at m")
+    _assert_refused({"m": [1]}, Set(path("m", "x"), value(1)), message="no map at m")
+    _assert_refused({"m": {"x": 1}}, Set(path("m", 0), value(1)), message="no list at m")
+    _assert_refused({"m": {"x": 1}}, Remove(path("m", 0)), message="no list at m")
 
 
-def test_a_parent_made_by_another_step_does_not_count() -> None:
-    _assert_refused({}, Set(path("a"), value({})), Set(path("b", "x"), value(1)), saying="no map at b")
+def test_a_parent_that_another_step_creates_counts_as_missing() -> None:
+    _assert_refused({}, Set(path("a"), value({})), Set(path("b", "x"), value(1)), message="no map at b")
 
 
-def test_all_kinds_of_steps_together() -> None:
+def test_steps_of_all_kinds_can_be_combined() -> None:
     outcome = _after(
         {"n": 1, "gone": 2, "tags": {"x", "y"}, "l": [1, 2], "m": {"k": "v"}},
         Set(path("m", "k"), value("w")),
@@ -393,14 +395,14 @@ def test_all_kinds_of_steps_together() -> None:
     assert outcome == {"n": 2, "tags": {"y"}, "l": [2], "m": {"k": "w"}, "copy": {"k": "v"}}
 
 
-def test_no_steps_change_nothing() -> None:
+def test_an_update_without_steps_changes_nothing() -> None:
     assert _after({"a": 1}) == {"a": 1}
 
 
 @given(updates(), items())
-def test_the_argument_is_left_as_it_was(update: Update, item: dict[str, Any]) -> None:
+def test_the_arguments_are_not_changed(update: Update, item: dict[str, Any]) -> None:
     check_update(update)
-    before, asked = deepcopy(item), deepcopy(update)
+    before, sent = deepcopy(item), deepcopy(update)
     try:
         outcome = apply_update(update, item)
     except InvalidExpressionError:
@@ -411,7 +413,7 @@ def test_the_argument_is_left_as_it_was(update: Update, item: dict[str, Any]) ->
             n: a for n, a in item.items() if n not in touched
         }
     assert item == before
-    assert update == asked
+    assert update == sent
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(-(10**6), 10**6))

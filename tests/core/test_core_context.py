@@ -1,4 +1,4 @@
-"""What the rooms keep for a database, and what of it is forgotten with its tables."""
+"""The state that the rooms keep for a database, and which of it is discarded with its tables."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Found(Kept):
 
 
 class Lasting(set[str]):
-    """Not derived from the tables."""
+    """State that does not depend on the tables."""
 
 
-def test_each_class_has_one_object_until_the_tables_are_forgotten() -> None:
+def test_each_class_has_one_object_until_the_tables_are_discarded() -> None:
     state = State()
     found, lasting = state.of(Found), state.of(Lasting)
     assert state.of(Found) is found
@@ -26,7 +26,7 @@ def test_each_class_has_one_object_until_the_tables_are_forgotten() -> None:
     assert state.of(Lasting) is lasting
 
 
-def test_twins_share_what_is_kept_and_other_databases_do_not() -> None:
+def test_a_sync_and_its_async_database_share_state_and_other_databases_do_not() -> None:
     with Database("memory:") as db, Database("memory:") as other:
         db._context.state.of(Found).names.add("here")
         assert db.aio._context.state.of(Found).names == {"here"}
@@ -35,9 +35,9 @@ def test_twins_share_what_is_kept_and_other_databases_do_not() -> None:
         assert db._context.state.of(Found).names == set()
 
 
-def test_a_worker_that_listens_still_hears_of_jobs_after_the_tables_were_looked_at_anew() -> None:
-    heard: list[tuple[str, str]] = []
-    with Database("memory:") as db, listen(db._context, lambda *place: heard.append(place)):
+def test_a_worker_is_still_notified_of_jobs_after_the_tables_were_discarded() -> None:
+    notified: list[tuple[str, str]] = []
+    with Database("memory:") as db, listen(db._context, lambda *place: notified.append(place)):
         db.table.create()
         ring(db._context, "default", "0")
-    assert heard == [("default", "0")]
+    assert notified == [("default", "0")]

@@ -1,4 +1,4 @@
-"""Paged reads: a cursor is its next request; the shells iterate it in either colour."""
+"""Paged reads: a cursor holds its next request; the sync and the async shell iterate it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ QUERY = Query("t", KeyCondition("id", {"S": "x"}), projection=(path("a"),), limi
 SCAN = Scan("t", segment=1, segments=3, limit=2)
 
 
-class Script:
-    """A port that answers each request with the next of some pages and keeps what it was asked."""
+class ScriptedPort:
+    """A port that returns prepared pages or raises prepared errors, and records its requests."""
 
     def __init__(self, answers: Sequence[Page | Exception]) -> None:
         self.answers = list(answers)
-        self.asked: list[Query | Scan] = []
+        self.requests: list[Query | Scan] = []
 
     async def send(self, request: Any) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -45,26 +45,26 @@ PAGES = (_page("one", "a"), _page("two", "b"), _page("three", None))
 
 
 @pytest.mark.parametrize("request_", [QUERY, SCAN], ids=["query", "scan"])
-def test_each_page_starts_after_the_last_key_of_the_one_before(request_: Query | Scan) -> None:
-    script = Script(PAGES)
+def test_each_page_starts_after_the_last_key_of_the_previous_one(request_: Query | Scan) -> None:
+    script = ScriptedPort(PAGES)
     assert tuple(BlockingPages(PageCursor(script.port, request_))) == PAGES
-    assert script.asked == [
+    assert script.requests == [
         request_,
         replace(request_, start_after={"id": {"S": "a"}}),
         replace(request_, start_after={"id": {"S": "b"}}),
     ]
 
 
-def test_a_page_is_fetched_only_when_it_is_asked_for() -> None:
-    script = Script(PAGES)
+def test_a_page_is_fetched_only_when_the_caller_requests_it() -> None:
+    script = ScriptedPort(PAGES)
     pages = BlockingPages(PageCursor(script.port, SCAN))
-    assert len(script.asked) == 0
+    assert len(script.requests) == 0
     assert next(pages) is PAGES[0]
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
-def test_after_the_last_page_nothing_more_is_sent() -> None:
-    script = Script(PAGES[2:])
+def test_after_the_last_page_no_request_is_sent() -> None:
+    script = ScriptedPort(PAGES[2:])
     cursor = PageCursor(script.port, SCAN)
     assert run(cursor.next_page()) is PAGES[2]
     assert run(cursor.next_page()) is None
@@ -72,44 +72,44 @@ def test_after_the_last_page_nothing_more_is_sent() -> None:
     pages = BlockingPages(cursor)
     with pytest.raises(StopIteration):
         next(pages)
-    assert len(script.asked) == 1
+    assert len(script.requests) == 1
 
 
 def test_an_empty_page_with_a_last_key_is_not_the_end() -> None:
     empty = Page((), 0, 5, {"id": {"S": "a"}})
-    script = Script((empty, PAGES[2]))
+    script = ScriptedPort((empty, PAGES[2]))
     assert list(BlockingPages(PageCursor(script.port, SCAN))) == [empty, PAGES[2]]
 
 
 def test_a_cursor_can_begin_in_the_middle() -> None:
     begin = replace(SCAN, start_after={"id": {"S": "m"}})
-    script = Script(PAGES[2:])
+    script = ScriptedPort(PAGES[2:])
     list(BlockingPages(PageCursor(script.port, begin)))
-    assert script.asked == [begin]
+    assert script.requests == [begin]
 
 
-def test_a_page_that_failed_can_be_asked_for_again() -> None:
-    script = Script((PAGES[0], StoreBusyError("locked"), PAGES[2]))
+def test_a_failed_page_can_be_requested_again() -> None:
+    script = ScriptedPort((PAGES[0], StoreBusyError("locked"), PAGES[2]))
     pages = BlockingPages(PageCursor(script.port, SCAN))
     next(pages)
     with pytest.raises(StoreBusyError):
         next(pages)
     assert next(pages) is PAGES[2]
-    assert script.asked[1] == script.asked[2]
+    assert script.requests[1] == script.requests[2]
 
 
-def test_the_awaiting_colour_gives_the_same_pages() -> None:
-    script = Script(PAGES)
+def test_the_async_iterator_returns_the_same_pages() -> None:
+    script = ScriptedPort(PAGES)
 
     async def collect() -> list[Page]:
         return [page async for page in AwaitingPages(PageCursor(script.port, SCAN))]
 
     assert tuple(run(collect())) == PAGES
-    assert len(script.asked) == 3
+    assert len(script.requests) == 3
 
 
-def test_an_exhausted_awaiting_iterator_stays_exhausted() -> None:
-    pages = AwaitingPages(PageCursor(Script(PAGES[2:]).port, SCAN))
+def test_an_exhausted_async_iterator_stays_exhausted() -> None:
+    pages = AwaitingPages(PageCursor(ScriptedPort(PAGES[2:]).port, SCAN))
 
     async def step() -> Page:
         return await anext(pages)

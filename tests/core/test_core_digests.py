@@ -1,4 +1,4 @@
-"""Digests: the same whatever the pieces, those of the standards, and CRC32C with and without a package for it."""
+"""Digests: they follow the standards and do not depend on the pieces; CRC32C works with and without a package."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def crc_of(data: bytes) -> str:
 
 
 @pytest.mark.parametrize(("data", "crc"), VECTORS)
-def test_crc32c_is_that_of_the_standard(data: bytes, crc: int) -> None:
+def test_crc32c_follows_the_standard(data: bytes, crc: int) -> None:
     assert digests._extend_in_python(data, 0) == crc
     taken = Digests(["crc32c"])
     taken.update(data)
@@ -51,19 +51,19 @@ def test_crc32c_is_that_of_the_standard(data: bytes, crc: int) -> None:
 
 
 @pytest.mark.parametrize("package", NATIVE)
-def test_a_package_for_crc32c_gives_the_same(package: str) -> None:
+def test_a_package_for_crc32c_computes_the_same(package: str) -> None:
     if importlib.util.find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
     blocked = [name for name in NATIVE if name != package]
     assert _compute_without(blocked) == [f"{crc:08x}" for _, crc in VECTORS]
 
 
-def test_without_a_package_python_gives_the_same() -> None:
+def test_without_a_package_python_computes_the_same() -> None:
     assert _compute_without(NATIVE) == [f"{crc:08x}" for _, crc in VECTORS]
 
 
 def _compute_without(blocked: list[str]) -> list[str]:
-    """The vectors' CRCs in a process of its own, where some packages cannot be imported; each in two pieces."""
+    """Compute the CRCs of the vectors, each in two pieces, in a process that cannot import these packages."""
     program = (
         "import sys\n"
         f"sys.modules.update(dict.fromkeys({blocked!r}))\n"
@@ -72,7 +72,7 @@ def _compute_without(blocked: list[str]) -> list[str]:
         f"for data in {[data for data, _ in VECTORS]!r}:\n"
         "    print(f'{crc32c()(data[5:], crc32c()(data[:5], 0)):08x}')\n"
     )
-    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}  # some say that they are slow
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}  # some packages warn that they are slow
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
     )
@@ -91,7 +91,7 @@ def test_digests_do_not_depend_on_the_pieces(pieces: list[bytes]) -> None:
     assert taken.crc32c == crc_of(whole)
 
 
-def test_what_was_not_asked_for_is_none() -> None:
+def test_digests_that_were_not_requested_are_none() -> None:
     taken = Digests(["md5"])
     taken.update(b"bytes")
     assert (taken.sha256, taken.crc32c, taken.size) == (None, None, 5)
@@ -115,9 +115,7 @@ def test_a_digest_can_be_read_in_hexadecimal() -> None:
 
 
 @given(st.binary(max_size=60), st.integers(1, 20), st.integers(1, 25))
-def test_the_digest_of_parts_does_not_depend_on_the_pieces_that_came(
-    data: bytes, part_size: int, step: int
-) -> None:
+def test_the_digest_of_parts_does_not_depend_on_the_pieces(data: bytes, part_size: int, step: int) -> None:
     digests = PartDigests(part_size)
     for start in range(0, len(data), step):
         digests.update(data[start : start + step])

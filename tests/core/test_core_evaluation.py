@@ -1,4 +1,4 @@
-"""Conditions and projections on items: each operator by hand, and all of them against an oracle."""
+"""Conditions and projections on items: examples for each operator, and all of them compared with an oracle."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ ITEM = encode_item(
         (("m.x",), None),
     ],
 )
-def test_a_path_finds_what_is_there(parts: tuple[str | int, ...], found: object) -> None:
+def test_a_path_finds_an_existing_attribute(parts: tuple[str | int, ...], found: object) -> None:
     assert resolve(Path(parts), ITEM) == found
     assert holds(Exists(Path(parts)), ITEM) is (found is not None)
     assert holds(NotExists(Path(parts)), ITEM) is (found is None)
@@ -113,7 +113,7 @@ TRUE_OF = {-1: {"<>", "<", "<="}, 0: {"=", "<=", ">="}, 1: {"<>", ">", ">="}}
         ("a", "ab", -1),
         ("", "a", -1),
         ("Z", "a", -1),
-        ("\uffff", "😀", -1),  # by UTF-8 bytes; UTF-16 units would say otherwise
+        ("\uffff", "😀", -1),  # by UTF-8 bytes; UTF-16 units have the opposite order
         ("é", "é", 0),
         (b"\x7f", b"\x80", -1),
         (b"a", b"a\x00", -1),
@@ -134,7 +134,7 @@ def test_numbers_strings_and_bytes_have_an_order(
     ("left", "right"),
     [("1", 1), (1, b"1"), ("a", b"a"), (1, True), (None, False), ([], {}), ({"a"}, ["a"]), ({1}, {"1"})],
 )
-def test_values_of_different_types_are_only_unequal(
+def test_values_of_different_types_satisfy_only_unequal(
     left: object, right: object, comparator: Comparator
 ) -> None:
     item = encode_item({"left": left, "right": right})
@@ -142,7 +142,7 @@ def test_values_of_different_types_are_only_unequal(
 
 
 @pytest.mark.parametrize("comparator", COMPARATORS)
-def test_a_missing_operand_is_only_unequal(comparator: Comparator) -> None:
+def test_a_missing_operand_satisfies_only_unequal(comparator: Comparator) -> None:
     only_unequal = comparator == "<>"
     assert holds(Compare(comparator, path("gone"), value(1)), ITEM) is only_unequal
     assert holds(Compare(comparator, value(1), path("gone")), ITEM) is only_unequal
@@ -184,12 +184,12 @@ def test_the_other_types_have_no_order(name: str, comparator: Comparator) -> Non
         ({"BS": ["QQ=="]}, {"BS": ["QR=="]}, True),
     ],
 )
-def test_equality_is_of_values_not_of_texts(left: Any, right: Any, same: bool) -> None:
+def test_equality_compares_values_and_not_their_spelling(left: Any, right: Any, same: bool) -> None:
     assert equal(left, right) is same
     assert equal(right, left) is same
 
 
-def test_a_set_contains_bytes_however_their_base64_is_spelt() -> None:
+def test_a_set_contains_bytes_in_any_base64_spelling() -> None:
     assert holds(Contains(path("bs"), Value({"B": "YR=="})), ITEM)  # the byte 0x61, usually YQ==
 
 
@@ -204,7 +204,7 @@ def test_between_includes_both_ends(low: object, high: object, inside: bool) -> 
     assert holds(Between(path("n"), value(low), value(high)), ITEM) is inside
 
 
-def test_between_of_something_missing_is_false() -> None:
+def test_between_with_a_missing_operand_is_false() -> None:
     assert not holds(Between(path("gone"), value(1), value(9)), ITEM)
     assert not holds(Between(path("n"), path("gone"), value(9)), ITEM)
     assert not holds(Between(path("n"), value(1), path("gone")), ITEM)
@@ -238,11 +238,11 @@ def test_in_skips_an_option_that_is_missing() -> None:
 NAMES_OF_TYPES = dict(zip(TYPES, ("s", "n", "b", "yes", "null", "l", "m", "ss", "ns", "bs"), strict=True))
 
 
-@pytest.mark.parametrize("asked", TYPES)
-@pytest.mark.parametrize("there", TYPES)
-def test_a_type_is_itself_and_no_other(asked: str, there: str) -> None:
-    assert holds(TypeIs(path(NAMES_OF_TYPES[there]), asked), ITEM) is (asked == there)
-    assert not holds(TypeIs(path("gone"), asked), ITEM)
+@pytest.mark.parametrize("expected", TYPES)
+@pytest.mark.parametrize("stored", TYPES)
+def test_attribute_type_holds_for_that_type_only(expected: str, stored: str) -> None:
+    assert holds(TypeIs(path(NAMES_OF_TYPES[stored]), expected), ITEM) is (expected == stored)
+    assert not holds(TypeIs(path("gone"), expected), ITEM)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_contains_finds_substrings_and_members(name: str, member: object, contai
     assert holds(Contains(path(name), value(member)), ITEM) is contained
 
 
-def test_contains_takes_sizes_and_paths_and_minds_missing_ones() -> None:
+def test_contains_accepts_sizes_and_paths_and_is_false_for_missing_ones() -> None:
     assert holds(Contains(path("ns"), Size(path("ss"))), ITEM)
     assert holds(Contains(path("l"), path("m", "x")), ITEM)
     assert not holds(Contains(path("l"), path("gone")), ITEM)
@@ -323,13 +323,13 @@ def test_sizes_count_utf16_units_bytes_or_members(name: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["n", "yes", "null", "gone"])
-def test_what_has_no_size_counts_as_missing(name: str) -> None:
+def test_the_size_of_a_value_without_one_counts_as_missing(name: str) -> None:
     assert not holds(Compare("=", Size(path(name)), value(1)), ITEM)
     assert not holds(Compare(">=", Size(path(name)), value(0)), ITEM)
     assert holds(Compare("<>", Size(path(name)), value(1)), ITEM)
 
 
-def test_connectives() -> None:
+def test_and_or_and_not_combine_conditions() -> None:
     yes, no = Exists(path("n")), NotExists(path("n"))
     assert holds(And((yes, yes)), ITEM)
     assert not holds(And((yes, no)), ITEM)
@@ -339,8 +339,8 @@ def test_connectives() -> None:
     assert not holds(~yes, ITEM)
 
 
-# --- against an oracle ----------------------------------------------------------------------------------
-# A fact is a value that Python itself compares as DynamoDB does: a type, and something hashable.
+# --- comparison with an oracle --------------------------------------------------------------------------
+# A fact is a value that Python compares as DynamoDB does: a type, and something hashable.
 
 Fact = tuple[Any, ...]
 
@@ -449,12 +449,12 @@ def test_a_condition_holds_when_the_oracle_says_so(condition: Condition, item: d
 
 
 @given(conditions())
-def test_of_a_missing_item_what_holds_of_an_empty_one_holds(condition: Condition) -> None:
+def test_a_condition_on_a_missing_item_equals_that_on_an_empty_item(condition: Condition) -> None:
     assert holds(condition, None) is _oracle(condition, {})
 
 
 @given(attributes(), attributes())
-def test_equality_is_the_oracles(left: dict[str, Any], right: dict[str, Any]) -> None:
+def test_equality_agrees_with_the_oracle(left: dict[str, Any], right: dict[str, Any]) -> None:
     assert equal(left, right) is (_fact(left) == _fact(right))
     assert equal(left, left)
 
@@ -483,12 +483,12 @@ def test_equality_is_the_oracles(left: dict[str, Any], right: dict[str, Any]) ->
         ([], {}),
     ],
 )
-def test_a_projection_keeps_what_the_paths_name(paths: list[Path], picked: dict[str, Any]) -> None:
+def test_a_projection_keeps_the_attributes_of_its_paths(paths: list[Path], picked: dict[str, Any]) -> None:
     assert project(paths, ITEM) == encode_item(picked)
 
 
 @given(st.lists(paths(), max_size=3), items())
-def test_a_projection_only_takes_away(chosen: list[Path], item: dict[str, Any]) -> None:
+def test_a_projection_only_removes_attributes(chosen: list[Path], item: dict[str, Any]) -> None:
     before = deepcopy(item)
     picked = project(chosen, item)
     assert item == before
@@ -498,7 +498,7 @@ def test_a_projection_only_takes_away(chosen: list[Path], item: dict[str, Any]) 
 @given(paths(), items())
 def test_a_single_path_picks_exactly_what_it_finds(one: Path, item: dict[str, Any]) -> None:
     found = resolve(one, item)
-    # members of a list close up, so what was at any index is at 0 now
+    # gaps in lists are closed, so a member at any index is now at index 0
     closed = Path(tuple(0 if isinstance(part, int) else part for part in one.parts))
     picked = project([one], item)
     assert (resolve(closed, picked) if picked else None) == found

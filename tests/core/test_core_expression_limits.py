@@ -1,4 +1,4 @@
-"""What DynamoDB refuses in an expression, refused here first: operators, text, types, overlaps."""
+"""DynamoDB's limits on expressions, which we check first: operators, text, types, overlaps."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ def _passes(check: Callable[[], object]) -> bool:
     ],
 )
 def test_operators_functions_and_connectives_count(condition: Condition, operators: int) -> None:
-    filled = Or((condition, *(A,) * 150))  # 150 functions and 150 connectives more
+    filled = Or((condition, *(A,) * 150))  # another 150 functions and 150 connectives
     with pytest.raises(InvalidExpressionError, match=f"^the expression has {300 + operators} operators"):
         check_condition(filled)
 
 
-def test_three_hundred_operators_are_the_most() -> None:
+def test_an_expression_has_at_most_300_operators() -> None:
     compares = [Compare("=", path("a"), value(number)) for number in range(151)]
     check_condition(Or(tuple(compares[:150])))
     check_condition(Or((*compares[:149], ~compares[149])))
@@ -105,7 +105,7 @@ def test_negations_count_one_by_one() -> None:
         check_condition(And((negation,) * 101))
 
 
-def test_conditions_nest_a_hundred_deep() -> None:
+def test_conditions_can_be_nested_100_levels_deep() -> None:
     condition: Condition = A
     for _ in range(99):
         condition = Not(condition)
@@ -115,7 +115,7 @@ def test_conditions_nest_a_hundred_deep() -> None:
         check_condition(Not(condition))
 
 
-def test_an_expression_far_too_deep_is_refused_and_does_not_exhaust_the_stack() -> None:
+def test_a_much_too_deep_expression_is_refused_without_exhausting_the_stack() -> None:
     condition: Condition = A
     for _ in range(5000):
         condition = Not(condition)
@@ -125,7 +125,7 @@ def test_an_expression_far_too_deep_is_refused_and_does_not_exhaust_the_stack() 
 
 def test_functions_and_sums_of_an_update_count() -> None:
     def update(steps: int) -> Update:
-        # a step without operators makes room for more of them in 4 KB of text
+        # short paths leave room for many steps in 4 KB of text
         return Update(tuple(Set(path("a", place), Plus(path("b"), path("b"))) for place in range(steps)))
 
     check_update(update(200))
@@ -137,7 +137,7 @@ def test_functions_and_sums_of_an_update_count() -> None:
 
 
 def _indexes(size: int) -> list[int]:
-    """List indexes whose text, brackets and all, has exactly this many bytes (3 at the least)."""
+    """List indexes whose text, including brackets, has exactly this many bytes (at least 3)."""
     chosen = []
     while size > 9:
         chosen.append(100)
@@ -179,7 +179,7 @@ def test_an_update_has_up_to_4096_bytes_of_text(size: int, fits: bool) -> None:
     assert _passes(lambda: check_update(update)) is fits
 
 
-def test_a_long_name_or_value_costs_no_text() -> None:
+def test_the_length_of_names_and_values_does_not_count_as_text() -> None:
     check_condition(Compare("=", path("n" * 5000), value("v" * 5000)))
     check_update(Update((Set(path("n" * 5000), value("v" * 5000)),)))
     check_paths([path("n" * 5000)], "projection")
@@ -191,9 +191,7 @@ def test_a_long_name_or_value_costs_no_text() -> None:
     st.integers(0, 31),
     st.sampled_from([0, 99, 9_999_999, 2_147_483_647]),
 )
-def test_the_limit_is_the_length_of_what_is_rendered(
-    options: int, inner: int, indexes: int, index: int
-) -> None:
+def test_the_limit_applies_to_the_rendered_text(options: int, inner: int, indexes: int, index: int) -> None:
     parts: tuple[str | int, ...] = ("a", *("b",) * min(inner, 31 - indexes), *(index,) * indexes)
     condition = In(path("x"), (Path(parts),) * options)
     fits = len(Renderer().condition(condition)) <= MOST_TEXT
@@ -201,7 +199,9 @@ def test_the_limit_is_the_length_of_what_is_rendered(
 
 
 @given(st.integers(1, 40), st.integers(0, 31), st.sampled_from([0, 99, 9_999_999, 2_147_483_647]))
-def test_the_limit_of_updates_and_projections_is_too(steps: int, indexes: int, index: int) -> None:
+def test_the_limit_applies_to_the_rendered_text_of_updates_and_projections_too(
+    steps: int, indexes: int, index: int
+) -> None:
     places = [path(f"n{place}", *(index,) * indexes) for place in range(steps)]
     assert _passes(lambda: check_paths(places, "projection")) is (
         len(Renderer().projection(places)) <= MOST_TEXT
@@ -214,7 +214,7 @@ def test_the_limit_of_updates_and_projections_is_too(steps: int, indexes: int, i
 
 
 @pytest.mark.parametrize(("options", "fits"), [(0, False), (1, True), (100, True), (101, False)])
-def test_in_takes_one_to_a_hundred_options(options: int, fits: bool) -> None:
+def test_in_has_1_to_100_options(options: int, fits: bool) -> None:
     condition = In(path("a"), tuple(map(value, range(options))))
     assert _passes(lambda: check_condition(condition)) is fits
 
@@ -243,7 +243,7 @@ def test_between_has_ordered_bounds_of_one_type(low: object, high: object, fits:
     assert _passes(lambda: check_condition(condition)) is fits
 
 
-def test_between_with_a_path_as_a_bound_is_for_the_item_to_decide() -> None:
+def test_between_accepts_any_path_as_a_bound() -> None:
     check_condition(Between(path("a"), path("b"), value(1)))
     check_condition(Between(value(3), path("b"), path("c")))
     check_condition(Between(Size(path("a")), value(1), Size(path("b"))))
@@ -253,7 +253,7 @@ def test_between_with_a_path_as_a_bound_is_for_the_item_to_decide() -> None:
 
 @pytest.mark.parametrize("comparator", ["<", "<=", ">", ">="])
 @pytest.mark.parametrize("operand", [True, None, [1], {"a": 1}, {"a"}, {1}, {b"a"}])
-def test_an_order_is_only_asked_of_what_has_one(comparator: Any, operand: object) -> None:
+def test_an_order_comparison_accepts_only_types_with_an_order(comparator: Any, operand: object) -> None:
     with pytest.raises(InvalidExpressionError, match=f"^{comparator} takes S or N or B"):
         check_condition(Compare(comparator, path("a"), value(operand)))
     with pytest.raises(InvalidExpressionError, match=f"^{comparator} takes S or N or B"):
@@ -262,18 +262,18 @@ def test_an_order_is_only_asked_of_what_has_one(comparator: Any, operand: object
 
 @pytest.mark.parametrize("comparator", ["=", "<>"])
 @pytest.mark.parametrize("operand", ["s", 1, b"b", True, None, [1], {"a": 1}, {"a"}])
-def test_equality_is_asked_of_anything(comparator: Any, operand: object) -> None:
+def test_an_equality_comparison_accepts_any_type(comparator: Any, operand: object) -> None:
     check_condition(Compare(comparator, path("a"), value(operand)))
 
 
 @pytest.mark.parametrize("comparator", ["==", "!=", "", "IN", "=>"])
-def test_there_are_six_comparisons(comparator: Any) -> None:
+def test_an_unknown_comparison_is_refused(comparator: Any) -> None:
     with pytest.raises(InvalidExpressionError, match="not a comparison"):
         check_condition(Compare(comparator, path("a"), value(1)))
 
 
 @pytest.mark.parametrize("prefix", [1, True, None, ["a"], {"a"}])
-def test_begins_with_takes_text_or_bytes(prefix: object) -> None:
+def test_begins_with_accepts_strings_and_binaries(prefix: object) -> None:
     check_condition(BeginsWith(path("a"), value("x")))
     check_condition(BeginsWith(path("a"), value(b"x")))
     check_condition(BeginsWith(path("a"), path("b")))
@@ -281,19 +281,19 @@ def test_begins_with_takes_text_or_bytes(prefix: object) -> None:
         check_condition(BeginsWith(path("a"), value(prefix)))
 
 
-def test_a_size_is_a_number_and_no_prefix() -> None:
+def test_a_size_cannot_be_a_prefix() -> None:
     with pytest.raises(InvalidExpressionError, match="begins_with"):
         check_condition(BeginsWith(path("a"), Size(path("b"))))
 
 
 @pytest.mark.parametrize("kind", ["", "s", "STRING", "X", "LIST"])
-def test_only_dynamodbs_types_are_types(kind: str) -> None:
+def test_an_unknown_type_is_refused(kind: str) -> None:
     with pytest.raises(InvalidExpressionError, match="not a DynamoDB type"):
         check_condition(TypeIs(path("a"), kind))
 
 
 @pytest.mark.parametrize("empty", [And(()), Or(()), ~And(()), A & B | And(())])
-def test_a_connective_connects_something(empty: Condition) -> None:
+def test_a_connective_without_conditions_is_refused(empty: Condition) -> None:
     with pytest.raises(InvalidExpressionError, match="needs at least one condition"):
         check_condition(empty)
 
@@ -310,20 +310,20 @@ def test_a_connective_connects_something(empty: Condition) -> None:
         BeginsWith(path("a"), path("a")),
     ],
 )
-def test_nothing_is_compared_with_itself(condition: Condition) -> None:
-    # DynamoDB demands that the first operand differ from the others.
+def test_a_path_cannot_be_compared_with_itself(condition: Condition) -> None:
+    # DynamoDB requires that the first operand differ from the others.
     with pytest.raises(InvalidExpressionError):
         check_condition(condition)
 
 
-def test_a_size_may_be_compared_with_what_it_measures() -> None:
+def test_a_size_can_be_compared_with_its_attribute_and_with_itself() -> None:
     check_condition(Compare("=", Size(path("a")), path("a")))
     check_condition(Compare("=", Size(path("a")), Size(path("a"))))
     check_condition(Compare("=", value(1), value(1)))
 
 
 @pytest.mark.parametrize("node", [Condition(), "a = b", None, path("a")])
-def test_what_is_not_a_condition_is_refused(node: Any) -> None:
+def test_an_object_that_is_not_a_condition_is_refused(node: Any) -> None:
     with pytest.raises(InvalidExpressionError, match="a condition was expected"):
         check_condition(node)
     with pytest.raises(InvalidExpressionError, match="a condition was expected"):
@@ -331,7 +331,7 @@ def test_what_is_not_a_condition_is_refused(node: Any) -> None:
 
 
 @pytest.mark.parametrize("operand", ["a", 1, None, A])
-def test_what_is_not_an_operand_is_refused(operand: Any) -> None:
+def test_an_object_that_is_not_an_operand_is_refused(operand: Any) -> None:
     with pytest.raises(InvalidExpressionError, match="a path or a value was expected"):
         check_condition(Compare("=", path("a"), operand))
 
@@ -344,13 +344,13 @@ def test_what_is_not_an_operand_is_refused(operand: Any) -> None:
         (Set(value(1), value(2)), "must begin with a path"),  # type: ignore[arg-type]
     ],
 )
-def test_a_step_goes_to_a_path_and_adds_or_deletes_literals(step: UpdateAction, problem: str) -> None:
+def test_a_step_needs_a_path_and_add_and_delete_need_literals(step: UpdateAction, problem: str) -> None:
     with pytest.raises(InvalidExpressionError, match=problem):
         check_update(Update((step,)))
 
 
 @pytest.mark.parametrize("attribute", [{"N": "many"}, {"S": "\ud800"}, {"SS": []}, {"X": 1}, {}])
-def test_a_literal_has_to_be_a_value(attribute: Any) -> None:
+def test_a_malformed_literal_is_refused(attribute: Any) -> None:
     with pytest.raises(InvalidValueError):
         check_condition(Compare("=", path("a"), Value(attribute)))
     with pytest.raises(InvalidValueError):
@@ -358,7 +358,7 @@ def test_a_literal_has_to_be_a_value(attribute: Any) -> None:
 
 
 @given(conditions())
-def test_the_paths_of_a_condition_are_all_those_it_renders(condition: Condition) -> None:
+def test_paths_of_returns_all_paths_that_a_condition_renders(condition: Condition) -> None:
     renderer = Renderer()
     renderer.condition(condition)
     named = {part for found in paths_of(condition) for part in found.parts if isinstance(part, str)}
@@ -434,14 +434,14 @@ def test_paths_that_overlap_or_conflict_are_refused(first: Path, second: Path) -
         [path("a.b"), path("a", "b")],
     ],
 )
-def test_paths_side_by_side_are_fine(several: list[Path]) -> None:
+def test_paths_that_do_not_overlap_are_accepted(several: list[Path]) -> None:
     check_paths(several, "projection")
     check_paths(several[::-1], "projection")
     check_update(Update(tuple(map(Remove, several))))
 
 
 def _collide(one: Path, other: Path) -> bool:
-    """Whether one contains the other, or they take one container for a list and for a map."""
+    """Whether one path contains the other, or they treat one container as a list and as a map."""
     for mine, yours in zip(one.parts, other.parts, strict=False):
         if isinstance(mine, int) != isinstance(yours, int):
             return True
@@ -487,7 +487,7 @@ def test_paths_are_refused_when_any_two_collide(several: list[Path]) -> None:
         (Set(path("a"), ListAppend(value({"x"}), path("a"))), False),
     ],
 )
-def test_a_literal_fits_its_operator(action: UpdateAction, fits: bool) -> None:
+def test_a_literal_must_have_a_type_that_fits_its_operator(action: UpdateAction, fits: bool) -> None:
     assert _passes(lambda: check_update(Update((action,)))) is fits
 
 
@@ -507,14 +507,14 @@ SUM: Any = Plus(path("b"), value(1))
         Plus(LISTS, value(1)),
     ],
 )
-def test_what_dynamodbs_grammar_cannot_nest_is_refused(new: Any) -> None:
-    # One sum or one list_append, outermost; only if_not_exists goes inside.
+def test_a_nesting_that_dynamodbs_grammar_does_not_allow_is_refused(new: Any) -> None:
+    # A sum or list_append must be outermost; only if_not_exists can be inside.
     with pytest.raises(InvalidExpressionError):
         check_update(Update((Set(path("x"), new),)))
 
 
 @pytest.mark.parametrize("new", ["x", 1, None, Size(path("a")), A])
-def test_what_is_not_a_right_hand_side_is_refused(new: Any) -> None:
+def test_an_object_that_is_not_a_right_hand_side_is_refused(new: Any) -> None:
     with pytest.raises(InvalidExpressionError):
         check_update(Update((Set(path("x"), new),)))
     with pytest.raises(InvalidExpressionError):
@@ -522,20 +522,20 @@ def test_what_is_not_a_right_hand_side_is_refused(new: Any) -> None:
 
 
 @pytest.mark.parametrize("action", ["SET a = 1", None, A])
-def test_what_is_not_an_action_is_refused(action: Any) -> None:
+def test_an_object_that_is_not_an_action_is_refused(action: Any) -> None:
     with pytest.raises(InvalidExpressionError):
         check_update(Update((action,)))
 
 
-# --- as a server refuses it -----------------------------------------------------------------------------
+# --- refusals of servers --------------------------------------------------------------------------------
 
 
-def test_between_takes_only_an_ordered_literal_as_its_subject() -> None:
+def test_a_literal_as_the_subject_of_between_must_have_an_order() -> None:
     with pytest.raises(InvalidExpressionError, match="BETWEEN takes S or N or B, not L"):
         check_condition(Between(value([]), path("a"), path("b")))
 
 
-def test_if_not_exists_does_not_fall_back_to_its_own_path() -> None:
+def test_if_not_exists_cannot_fall_back_to_its_own_path() -> None:
     with pytest.raises(InvalidExpressionError, match="are both b"):
         check_update(Update((Set(path("a"), IfNotExists(path("b"), path("b"))),)))
     check_update(Update((Set(path("a"), IfNotExists(path("a"), path("b"))),)))

@@ -1,4 +1,4 @@
-"""Expression trees: how they are built and combined, and that they are plain values."""
+"""Expression trees: how they are built and combined, and that they are immutable values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from holdall.errors import InvalidValueError
 A, B, C = Exists(path("a")), Exists(path("b")), NotExists(path("c"))
 
 
-def test_a_path_is_made_of_names_and_indexes() -> None:
+def test_a_path_consists_of_names_and_indexes() -> None:
     assert path("lines", 0, "price") == Path(("lines", 0, "price"))
     assert str(path("lines", 0, "price")) == "lines[0].price"
     assert str(path("a", "b")) == "a.b"

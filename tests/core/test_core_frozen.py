@@ -1,4 +1,4 @@
-"""A class made by our decorator behaves as one made by the standard decorator."""
+"""A class made by our decorator behaves like one made by the standard decorator."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ contents = st.none() | st.integers() | st.text() | st.lists(st.integers()).map(t
 arguments = st.tuples(contents, contents, st.lists(st.integers()).map(tuple))
 
 
-def outcome(act: Callable[[], object]) -> str:
+def describe_outcome(act: Callable[[], object]) -> str:
     try:
-        told = repr(act())
+        outcome = repr(act())
     except (TypeError, AttributeError) as error:
-        told = repr(error)
-    return told.replace("Theirs", "Ours")
+        outcome = repr(error)
+    return outcome.replace("Theirs", "Ours")
 
 
 @given(arguments, arguments)
@@ -115,11 +115,11 @@ def test_a_value_survives_copying_pickling_and_replacing(content: Any) -> None:
         lambda kind: get_type_hints(kind.__init__),
     ],
 )
-def test_everything_else_is_as_usual(act: Callable[[Any], object]) -> None:
-    assert outcome(lambda: act(Ours)) == outcome(lambda: act(Theirs))
+def test_everything_else_behaves_as_with_the_standard_decorator(act: Callable[[Any], object]) -> None:
+    assert describe_outcome(lambda: act(Ours)) == describe_outcome(lambda: act(Theirs))
 
 
-def test_a_value_can_be_taken_apart_by_a_pattern() -> None:
+def test_a_value_can_be_matched_by_a_pattern() -> None:
     match Ours(1, 5):
         case Ours(first, 5):
             assert first == 1
@@ -127,14 +127,14 @@ def test_a_value_can_be_taken_apart_by_a_pattern() -> None:
             raise AssertionError
 
 
-def test_a_class_may_have_no_fields_or_a_parameter() -> None:
+def test_a_class_can_be_generic_or_have_no_fields() -> None:
     assert Empty() == Empty()
     assert repr(Empty()) == "Empty()"
     assert {Empty(), Empty()} == {Empty()}
     assert Box[int](5).content == 5
 
 
-def test_the_signature_is_known_before_the_first_value_is_made_and_a_subclass_shares_it() -> None:
+def test_a_class_has_its_signature_before_init_is_compiled_and_a_subclass_shares_it() -> None:
     @dataclass(frozen=True, slots=True)
     class Fresh:
         first: Any
@@ -143,7 +143,7 @@ def test_the_signature_is_known_before_the_first_value_is_made_and_a_subclass_sh
     class Derived(Fresh):
         __slots__ = ()
 
-    assert isinstance(vars(Fresh)["__init__"], _Init), "nothing is compiled yet"
+    assert isinstance(vars(Fresh)["__init__"], _Init), "__init__ must not be compiled yet"
     assert Derived(1).second == 2
     assert str(inspect.signature(Fresh)) == "(first: 'Any', second: 'int' = 2) -> None"
     assert inspect.isfunction(vars(Fresh)["__init__"])

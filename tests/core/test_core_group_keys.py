@@ -1,4 +1,4 @@
-"""Keys inside transactions and batches are checked like keys alone."""
+"""Keys inside transactions and batches are checked like those of single requests."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_wrong_key_in_a_group_is_refused(group: Any, key: Any) -> None:
         check(group(key), lambda name: SCHEMA)
 
 
-def test_a_right_key_in_a_group_passes() -> None:
+def test_a_valid_key_in_a_group_passes() -> None:
     key = {"pk": {"S": "x"}}
     check(TransactGet((GetItem("things", key),)), lambda name: SCHEMA)
     check(BatchWrite((DeleteItem("things", key),)), lambda name: SCHEMA)

@@ -20,11 +20,11 @@ _VALUES = st.recursive(
 
 @settings(max_examples=100)
 @given(_VALUES)
-def test_the_text_is_what_json_would_write(value: Any) -> None:
+def test_the_text_equals_that_of_json_dumps(value: Any) -> None:
     assert encode_json(value) == json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def test_one_encoder_serves_a_value_after_one_that_it_refused() -> None:
+def test_the_encoder_works_after_it_has_refused_a_value() -> None:
     endless: list[Any] = []
     endless.append(endless)
     for refused, error in ((object(), TypeError), (endless, RecursionError)):

@@ -1,4 +1,4 @@
-"""The vectors of the decision on keys are data on disk somewhere: the code must give exactly these."""
+"""The vectors in the decision on keys: users have stored such keys, so the code must produce exactly these texts."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ every_vector = pytest.mark.parametrize(("parts", "text"), ROWS, ids=lambda value
 
 
 @every_vector
-def test_a_vector_is_what_the_code_writes(parts: list[tuple[str, Any]], text: str) -> None:
+def test_the_code_writes_the_text_of_a_vector(parts: list[tuple[str, Any]], text: str) -> None:
     assert sort_text(*(KINDS[kind][1](content) for kind, content in parts)) == text
 
 
 @every_vector
-def test_a_vector_is_what_the_code_reads(parts: list[tuple[str, Any]], text: str) -> None:
+def test_the_code_reads_the_values_of_a_vector(parts: list[tuple[str, Any]], text: str) -> None:
     values = tuple(KINDS[kind][1](content) for kind, content in parts)
     assert sort_parts(text, *(KINDS[kind][0] for kind, _ in parts)) == values
 

@@ -1,4 +1,4 @@
-"""Order-preserving texts: a before b exactly when text(a) before text(b), and back again."""
+"""Order-preserving texts: a sorts before b if and only if text(a) sorts before text(b), and texts can be decoded."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class Level(IntEnum):
 
 
 def _exact(number: int | float | Decimal) -> Decimal:
-    """The number that is stored: a float counts as its shortest text."""
+    """The number that is stored: for a float, that of its shortest text."""
     return Decimal(repr(number)) if isinstance(number, float) else Decimal(number)
 
 
 def _comparable(part: Any) -> Any:
-    """What Python compares as it should: moments as moments, whatever zone they were written in."""
+    """A value that Python compares correctly; times are converted to UTC."""
     if isinstance(part, datetime):
         return part.astimezone(UTC)
     return _exact(part) if isinstance(part, int | float | Decimal) and not isinstance(part, bool) else part
@@ -125,7 +125,7 @@ def test_sorting_texts_sorts_numbers(many: list[Decimal]) -> None:
 
 
 @given(decimals() | integers().map(Decimal))
-def test_a_number_comes_back_to_all_its_38_digits(number: Decimal) -> None:
+def test_a_number_comes_back_with_all_38_digits(number: Decimal) -> None:
     assert number_order(order_number(number)) == number
     assert sort_parts(sort_text(number), Decimal) == (number,)
 
@@ -191,12 +191,12 @@ def test_the_text_of_a_number_that_cannot_be_stored_is_refused(text: str) -> Non
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), 10**126, int("1" * 39), Decimal("1E-131")])
-def test_a_number_without_a_form_is_no_key(number: float) -> None:
+def test_a_number_that_dynamodb_cannot_store_is_not_a_key(number: float) -> None:
     with pytest.raises(InvalidValueError):
         sort_text(number)
 
 
-# --- the other kinds ------------------------------------------------------------------------------------
+# --- other types ----------------------------------------------------------------------------------------
 
 singles = st.sampled_from(sorted(PARTS, key=lambda kind: kind.__name__)).flatmap(
     lambda kind: st.tuples(st.just(kind), PARTS[kind], PARTS[kind])
@@ -204,13 +204,13 @@ singles = st.sampled_from(sorted(PARTS, key=lambda kind: kind.__name__)).flatmap
 
 
 @given(singles)
-def test_every_kind_keeps_its_order(case: tuple[type[Any], Any, Any]) -> None:
+def test_every_type_keeps_its_order(case: tuple[type[Any], Any, Any]) -> None:
     _, left, right = case
     _assert_same_order((left,), (right,))
 
 
 @given(singles)
-def test_every_kind_comes_back(case: tuple[type[Any], Any, Any]) -> None:
+def test_a_value_of_every_type_comes_back(case: tuple[type[Any], Any, Any]) -> None:
     kind, part, _ = case
     (back,) = sort_parts(sort_text(part), kind)
     assert back == part
@@ -218,12 +218,12 @@ def test_every_kind_comes_back(case: tuple[type[Any], Any, Any]) -> None:
 
 
 @given(times, times)
-def test_moments_keep_their_order_in_any_zones(left: datetime, right: datetime) -> None:
+def test_times_keep_their_order_in_any_time_zones(left: datetime, right: datetime) -> None:
     _assert_same_order((left,), (right,))
 
 
 @given(times, zones)
-def test_one_moment_has_one_text_whatever_its_zone(moment: datetime, zone: timezone) -> None:
+def test_a_time_has_one_text_whatever_its_time_zone(moment: datetime, zone: timezone) -> None:
     assert sort_text(moment.astimezone(zone)) == sort_text(moment)
 
 
@@ -237,17 +237,17 @@ def test_a_time_is_written_in_utc_to_the_microsecond() -> None:
     assert sort_text(datetime(1, 1, 1, tzinfo=UTC)) == "0001-01-01T00:00:00.000000Z"
 
 
-def test_a_time_without_a_zone_is_no_key() -> None:
+def test_a_time_without_a_time_zone_is_not_a_key() -> None:
     with pytest.raises(InvalidKeyError, match="without a time zone"):
         sort_text(datetime(2026, 11, 15))
 
 
-def test_a_time_that_utc_has_no_year_for_is_no_key() -> None:
+def test_a_time_whose_year_in_utc_is_out_of_range_is_not_a_key() -> None:
     with pytest.raises(InvalidKeyError, match="years 1 to 9999"):
         sort_text(datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))))
 
 
-def test_the_other_forms_by_hand() -> None:
+def test_examples_of_other_types() -> None:
     assert sort_text("a\x00b") == "a\x00b"
     assert sort_text("") == ""
     assert sort_text(True) == "1"
@@ -268,7 +268,7 @@ def test_an_enum_of_numbers_is_its_value() -> None:
 
 
 @pytest.mark.parametrize("part", [None, 1j, date(2026, 1, 1), (1,), bytearray(b"a"), object()])
-def test_what_has_no_order_is_no_key(part: Any) -> None:
+def test_a_value_without_an_order_is_not_a_key(part: Any) -> None:
     with pytest.raises(InvalidKeyError, match=type(part).__name__):
         sort_text(part)
     with pytest.raises(InvalidKeyError, match=type(part).__name__):
@@ -276,7 +276,7 @@ def test_what_has_no_order_is_no_key(part: Any) -> None:
 
 
 @pytest.mark.parametrize("parts", [("\ud800",), ("a", "\udfff")])
-def test_a_lone_surrogate_is_no_key(parts: tuple[str, ...]) -> None:
+def test_a_lone_surrogate_is_not_a_key(parts: tuple[str, ...]) -> None:
     with pytest.raises(InvalidKeyError, match="surrogate"):
         sort_text(*parts)
 
@@ -313,12 +313,12 @@ def test_a_lone_surrogate_is_no_key(parts: tuple[str, ...]) -> None:
         ("2026-11-15T10:00:00.000+01Z", datetime),
     ],
 )
-def test_only_what_sort_text_writes_is_read(text: str, kind: type[Any]) -> None:
+def test_a_text_that_sort_text_would_not_write_is_refused(text: str, kind: type[Any]) -> None:
     with pytest.raises(InvalidKeyError, match=f"not a valid (number|{kind.__name__}) in a sort key"):
         sort_parts(text, kind)
 
 
-def test_a_kind_without_order_cannot_be_read() -> None:
+def test_a_type_without_an_order_cannot_be_read() -> None:
     with pytest.raises(InvalidKeyError, match="list cannot be part of a sort key"):
         sort_parts("x", list)
 
@@ -377,7 +377,7 @@ def test_sorting_compound_texts_sorts_the_tuples(many: list[tuple[str, int, bool
     assert sorted(many, key=lambda parts: sort_text(*parts)) == sorted(many)
 
 
-def test_compounds_by_hand() -> None:
+def test_examples_of_compound_keys() -> None:
     assert sort_text("ada", 42) == "ada\x00p50242"
     assert sort_text("", "") == "\x00"
     assert sort_text("a\x00b", "c") == "a\x01\x01b\x00c"

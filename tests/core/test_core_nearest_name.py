@@ -10,7 +10,7 @@ from holdall.core.nearest_name import find_nearest, suggest_name
 NAMES = ("customer", "number", "placed_at")
 
 
-def test_the_nearest_name_is_suggested_whatever_its_case() -> None:
+def test_the_nearest_name_is_suggested_ignoring_case() -> None:
     assert find_nearest("custmer", NAMES) == "customer"
     assert find_nearest("NUMBER", NAMES) == "number"
     assert find_nearest("placed", ["PlacedAt", "other"]) == "PlacedAt"

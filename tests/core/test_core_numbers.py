@@ -1,4 +1,4 @@
-"""Numbers: one canonical text per value, exact sums, DynamoDB's range."""
+"""Numbers: one canonical text for each value, exact sums, DynamoDB's range."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SMALLEST = "1E-130"
 
 
 def _oracle(text: str) -> str | None:
-    """The canonical text by way of `decimal`, or None where DynamoDB has no form."""
+    """The canonical text computed with `decimal`, or None if DynamoDB cannot store the number."""
     with localcontext(Context(prec=1000, Emax=99999, Emin=-99999, traps=[Inexact])):
         number = Decimal(text).normalize()
         if number == 0:
@@ -30,7 +30,7 @@ def _oracle(text: str) -> str | None:
 
 @st.composite
 def _texts(draw: st.DrawFn) -> str:
-    """Number texts in every notation, in and out of range."""
+    """Texts of numbers in every notation, in and out of range."""
     whole = draw(st.text("0123456789", max_size=45))
     fraction = draw(st.text("0123456789", min_size=0 if whole else 1, max_size=45))
     point = "." if fraction or draw(st.booleans()) else ""
@@ -39,7 +39,7 @@ def _texts(draw: st.DrawFn) -> str:
 
 
 @given(_texts())
-def test_the_canonical_text_is_what_decimal_arithmetic_says(text: str) -> None:
+def test_the_canonical_text_agrees_with_decimal_arithmetic(text: str) -> None:
     expected = _oracle(text)
     if expected is None:
         with pytest.raises(InvalidValueError):
@@ -50,7 +50,7 @@ def test_the_canonical_text_is_what_decimal_arithmetic_says(text: str) -> None:
 
 
 @given(integers())
-def test_an_integer_is_its_own_text(number: int) -> None:
+def test_the_text_of_an_integer_is_that_of_str(number: int) -> None:
     assert number_text(number) == str(number)
     assert parse_number(number_text(number)) == number
     assert isinstance(parse_number(number_text(number)), int)
@@ -64,7 +64,7 @@ def test_a_decimal_comes_back_equal(number: Decimal) -> None:
 
 
 @given(floats())
-def test_a_float_comes_back_the_same_by_its_shortest_text(number: float) -> None:
+def test_a_float_is_stored_as_its_shortest_text_and_comes_back_equal(number: float) -> None:
     text = number_text(number)
     assert float(parse_number(text)) == number
     assert canonical_number(text) == text
@@ -108,7 +108,7 @@ def test_a_whole_float_is_an_integer_and_minus_zero_is_zero() -> None:
 @pytest.mark.parametrize(
     "number", [float("nan"), float("inf"), float("-inf"), Decimal("NaN"), Decimal("sNaN")]
 )
-def test_what_is_not_finite_is_refused(number: float | Decimal) -> None:
+def test_nan_and_infinity_are_refused(number: float | Decimal) -> None:
     with pytest.raises(InvalidValueError, match="not a number"):
         number_text(number)
 
@@ -117,13 +117,13 @@ def test_what_is_not_finite_is_refused(number: float | Decimal) -> None:
     "text",
     ["", "-", ".", "e5", "1e", "1 ", " 1", "1\n", "0x1", "1_000", "--1", "١٢", "NaN", "Infinity", "1,5"],
 )
-def test_what_is_not_a_number_text_is_refused(text: str) -> None:
+def test_a_text_that_is_not_a_number_is_refused(text: str) -> None:
     with pytest.raises(InvalidValueError, match="not a number"):
         canonical_number(text)
 
 
 @pytest.mark.parametrize("text", ["1" * 39, "1" + "0" * 37 + "1", "0." + "1" * 39, "-" + "1" * 39])
-def test_thirty_nine_digits_are_refused(text: str) -> None:
+def test_a_number_with_39_digits_is_refused(text: str) -> None:
     with pytest.raises(InvalidValueError, match="39 significant digits"):
         canonical_number(text)
 
@@ -137,12 +137,12 @@ def test_numbers_beyond_the_range_are_refused_at_both_ends(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1e9999999999999999999999", "1e-9999999999999999999999"])
-def test_an_exponent_no_decimal_can_hold_is_refused_too(text: str) -> None:
+def test_an_exponent_that_decimal_cannot_hold_is_refused_too(text: str) -> None:
     with pytest.raises(InvalidValueError):
         canonical_number(text)
 
 
-def test_a_huge_integer_is_refused_without_being_written_out() -> None:
+def test_a_huge_integer_is_refused_without_converting_it_to_text() -> None:
     assert number_text(10**125) == "1" + "0" * 125
     for number in (10**126, -(10**126), 1 << 100_000):
         with pytest.raises(InvalidValueError, match="outside DynamoDB's range"):
@@ -164,7 +164,7 @@ def test_a_sum_is_exact_or_refused(left: Decimal, right: Decimal, sign: int) -> 
 
 
 @given(integers(), integers(), st.sampled_from([1, -1]))
-def test_sums_of_integers_are_pythons(left: int, right: int, sign: int) -> None:
+def test_sums_of_integers_equal_pythons(left: int, right: int, sign: int) -> None:
     assume(abs(left + sign * right) < 10**38)
     assert add(str(left), str(right), sign=sign) == str(left + sign * right)
 
@@ -182,7 +182,7 @@ def test_sums_of_integers_are_pythons(left: int, right: int, sign: int) -> None:
         ("0", "12345678901234567890123456789012345678", -1, "-12345678901234567890123456789012345678"),
     ],
 )
-def test_sums_by_hand(left: str, right: str, sign: int, total: str) -> None:
+def test_examples_of_sums(left: str, right: str, sign: int, total: str) -> None:
     assert add(left, right, sign=sign) == total
 
 
@@ -190,7 +190,7 @@ def test_sums_by_hand(left: str, right: str, sign: int, total: str) -> None:
     ("left", "right", "sign"),
     [("1E125", "1E-130", 1), ("9E125", "9E125", 1), ("1.1E-130", "1E-130", -1), ("9" * 38, "0.1", 1)],
 )
-def test_a_sum_that_does_not_fit_is_refused_not_rounded(left: str, right: str, sign: int) -> None:
+def test_a_sum_with_too_many_digits_is_refused_and_not_rounded(left: str, right: str, sign: int) -> None:
     with pytest.raises(InvalidValueError):
         add(left, right, sign=sign)
 

@@ -1,4 +1,4 @@
-"""Queries and scans: key conditions, filters, projections, limits and where a page starts."""
+"""Validation of queries and scans: key conditions, filters, projections, limits and start keys."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _with_sort(sort: Any) -> KeyCondition:
     return KeyCondition("customer", {"S": "ada"}, sort)
 
 
-# --- the key condition ----------------------------------------------------------------------------------
+# --- key conditions -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def _with_sort(sort: Any) -> KeyCondition:
         Between(path("number"), value(1), value(2)),
     ],
 )
-def test_a_query_names_a_partition_and_perhaps_a_range(sort: Compare | Between | None) -> None:
+def test_a_query_has_a_partition_and_optionally_a_range(sort: Compare | Between | None) -> None:
     check_page(SCHEMA, Query("orders", _with_sort(sort)))
 
 
-def test_a_prefix_is_asked_of_text_and_bytes() -> None:
+def test_a_range_can_be_a_prefix_of_a_string_or_binary_key() -> None:
     prefix = BeginsWith(path("placed_at"), value("2026"))
     check_page(SCHEMA, Query("orders", KeyCondition("product", {"S": "x"}, prefix), index="by_product"))
     prefix = BeginsWith(path("tag"), value(b"\x01"))
@@ -77,7 +77,7 @@ def test_a_prefix_is_asked_of_text_and_bytes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "said"),
+    ("key", "message"),
     [
         (KeyCondition("number", {"N": "1"}), "number is not the partition key of orders"),
         (KeyCondition("product", {"S": "x"}), "product is not the partition key of orders"),
@@ -93,13 +93,13 @@ def test_a_prefix_is_asked_of_text_and_bytes() -> None:
         (_with_sort(Exists(path("number"))), "is not the sort key"),
     ],
 )
-def test_a_key_condition_on_the_wrong_thing_is_refused(key: KeyCondition, said: str) -> None:
-    with pytest.raises(InvalidKeyError, match=said):
+def test_a_key_condition_on_another_attribute_or_type_is_refused(key: KeyCondition, message: str) -> None:
+    with pytest.raises(InvalidKeyError, match=message):
         check_page(SCHEMA, Query("orders", key))
 
 
 @pytest.mark.parametrize(
-    ("sort", "said"),
+    ("sort", "message"),
     [
         (Compare("<>", path("number"), value(1)), "cannot be queried with <>"),
         (Compare("=", path("number"), path("other")), "only with values"),
@@ -109,8 +109,8 @@ def test_a_key_condition_on_the_wrong_thing_is_refused(key: KeyCondition, said: 
         (BeginsWith(path("number"), value("1")), "number is a number; begins_with needs text"),
     ],
 )
-def test_a_range_that_a_query_cannot_read_is_refused(sort: Any, said: str) -> None:
-    with pytest.raises(InvalidExpressionError, match=said):
+def test_an_unsupported_range_is_refused(sort: Any, message: str) -> None:
+    with pytest.raises(InvalidExpressionError, match=message):
         check_page(SCHEMA, Query("orders", _with_sort(sort)))
 
 
@@ -123,7 +123,7 @@ def test_a_table_without_a_sort_key_has_no_range() -> None:
 
 
 @pytest.mark.parametrize(("length", "fits"), [(0, False), (1, True), (1024, True), (1025, False)])
-def test_a_range_is_bounded_by_what_can_be_a_sort_key(length: int, fits: bool) -> None:
+def test_the_bound_of_a_range_must_be_a_valid_sort_key(length: int, fits: bool) -> None:
     sort = Compare(">", path("placed_at"), value("x" * length))
     query = Query("orders", KeyCondition("product", {"S": "x"}, sort), index="by_product")
     if fits:
@@ -141,20 +141,20 @@ def test_an_index_has_its_own_keys() -> None:
         check_page(SCHEMA, Query("orders", COFFEE, index="by_colour"))
 
 
-# --- limits, consistency, segments ----------------------------------------------------------------------
+# --- limits, consistency and segments -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "request_", [Query("orders", COFFEE, index="by_product"), Scan("orders", "by_product")]
 )
-def test_an_index_is_not_read_consistently(request_: Query | Scan) -> None:
+def test_a_consistent_read_of_an_index_is_refused(request_: Query | Scan) -> None:
     check_page(SCHEMA, request_)
     with pytest.raises(InvalidRequestError, match="cannot be read with strong consistency"):
         check_page(SCHEMA, replace(request_, consistent=True))
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "5"])
-def test_a_limit_is_a_number_of_at_least_one(limit: Any) -> None:
+def test_a_limit_must_be_a_whole_number_of_at_least_one(limit: Any) -> None:
     check_page(SCHEMA, Query("orders", ADA, limit=1))
     with pytest.raises(InvalidRequestError, match="limit must be a whole number"):
         check_page(SCHEMA, Query("orders", ADA, limit=limit))
@@ -174,7 +174,7 @@ def test_a_limit_is_a_number_of_at_least_one(limit: Any) -> None:
         (0, 1_000_001, False),
     ],
 )
-def test_a_segment_is_one_of_its_segments(segment: int, segments: int, fits: bool) -> None:
+def test_the_segment_must_be_below_the_number_of_segments(segment: int, segments: int, fits: bool) -> None:
     scan = Scan("orders", segment=segment, segments=segments)
     if fits:
         check_page(SCHEMA, scan)
@@ -196,7 +196,7 @@ def test_a_segment_is_one_of_its_segments(segment: int, segments: int, fits: boo
         Contains(path("note"), path("customer")),
     ],
 )
-def test_a_query_does_not_filter_on_its_key(filter: Condition) -> None:
+def test_a_query_that_filters_on_its_key_is_refused(filter: Condition) -> None:
     with pytest.raises(InvalidExpressionError, match="is a key of orders and cannot be filtered on"):
         check_page(SCHEMA, Query("orders", ADA, filter=filter))
     check_page(SCHEMA, Scan("orders", filter=filter))
@@ -204,7 +204,7 @@ def test_a_query_does_not_filter_on_its_key(filter: Condition) -> None:
 
 
 @pytest.mark.parametrize("name", ["customer", "number", "product", "placed_at"])
-def test_no_path_goes_into_a_key_of_the_table_or_an_index(name: str) -> None:
+def test_a_path_into_a_key_of_the_table_or_an_index_is_refused(name: str) -> None:
     for request in (
         Scan("orders", projection=(path(name, 0),)),
         Scan("orders", filter=Exists(path(name, "inner"))),
@@ -213,7 +213,7 @@ def test_no_path_goes_into_a_key_of_the_table_or_an_index(name: str) -> None:
             check_page(SCHEMA, request)
 
 
-def test_a_query_of_an_index_does_not_filter_on_the_keys_of_the_index() -> None:
+def test_a_query_of_an_index_that_filters_on_the_keys_of_the_index_is_refused() -> None:
     with pytest.raises(InvalidExpressionError, match="placed_at is a key of by_product"):
         check_page(SCHEMA, Query("orders", COFFEE, index="by_product", filter=Exists(path("placed_at"))))
     check_page(SCHEMA, Query("orders", ADA, filter=Exists(path("placed_at"))))
@@ -235,7 +235,9 @@ def test_the_expressions_of_a_page_are_checked() -> None:
         ("by_shop", SHOP, {"customer", "number", "shop", "tag", "note"}),
     ],
 )
-def test_only_what_an_index_holds_is_asked_of_it(index: str, key: KeyCondition, held: set[str]) -> None:
+def test_a_filter_or_projection_on_attributes_that_the_index_does_not_hold_is_refused(
+    index: str, key: KeyCondition, held: set[str]
+) -> None:
     for name in sorted(held):
         check_page(SCHEMA, Scan("orders", index, projection=(path(name),), filter=Exists(path(name))))
         check_page(SCHEMA, Query("orders", key, index, projection=(path(name),)))
@@ -249,19 +251,19 @@ def test_only_what_an_index_holds_is_asked_of_it(index: str, key: KeyCondition, 
         check_page(SCHEMA, Scan("orders", index, filter=Exists(path("customer")) & Exists(path("price"))))
 
 
-# --- where a page starts --------------------------------------------------------------------------------
+# --- start keys -----------------------------------------------------------------------------------------
 
 
 def _start(**values: object) -> dict[str, Any]:
     return encode_item(values)
 
 
-def test_a_page_starts_after_a_key_of_the_table() -> None:
+def test_a_page_can_start_after_a_key_of_the_table() -> None:
     check_page(SCHEMA, Query("orders", ADA, start_after=_start(customer="ada", number=1)))
     check_page(SCHEMA, Scan("orders", start_after=_start(customer="bob", number=1)))
 
 
-def test_a_page_of_an_index_starts_after_both_keys() -> None:
+def test_the_start_of_a_page_of_an_index_must_have_both_keys() -> None:
     start = _start(customer="ada", number=1, product="coffee", placed_at="2026")
     check_page(SCHEMA, Query("orders", COFFEE, "by_product", start_after=start))
     check_page(SCHEMA, Scan("orders", "by_product", start_after=start))
@@ -280,14 +282,14 @@ def test_a_page_of_an_index_starts_after_both_keys() -> None:
         _start(customer="", number=1),
     ],
 )
-def test_a_start_that_is_no_key_is_refused(start: dict[str, Any]) -> None:
+def test_a_start_that_is_not_a_key_is_refused(start: dict[str, Any]) -> None:
     with pytest.raises(InvalidKeyError):
         check_page(SCHEMA, Scan("orders", start_after=start))
     with pytest.raises(InvalidKeyError):
         check_page(SCHEMA, Query("orders", ADA, start_after=start))
 
 
-def test_a_query_starts_inside_its_own_rows() -> None:
+def test_the_start_of_a_query_must_be_in_the_range_of_its_key_condition() -> None:
     key = _with_sort(Between(path("number"), value(2), value(4)))
     for number in (2, 3, 4):
         check_page(SCHEMA, Query("orders", key, start_after=_start(customer="ada", number=number)))
@@ -296,7 +298,7 @@ def test_a_query_starts_inside_its_own_rows() -> None:
             check_page(SCHEMA, Query("orders", key, start_after=_start(**outside)))
 
 
-def test_a_start_is_inside_whatever_the_spelling_of_its_numbers() -> None:
+def test_the_start_of_a_query_is_compared_by_value_and_not_by_spelling() -> None:
     schema = TableSchema("numbered", KeyAttribute("id", "N"))
     key = KeyCondition("id", {"N": "1.0"})
     check_page(schema, Query("numbered", key, start_after={"id": {"N": "1"}}))

@@ -1,4 +1,4 @@
-"""What a transaction counts: exactly, and at the most."""
+"""The size of a transaction, exactly and as an upper bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TABLE = TableSchema("things", KeyAttribute("pk"))
 KEY = encode_item({"pk": "a"})
 
 
-def test_items_keys_texts_names_and_values_count_and_a_name_counts_wherever_it_is_used() -> None:
+def test_items_keys_texts_names_and_values_count_and_a_name_counts_at_each_use() -> None:
     condition = And((Exists(path("nämë")), Compare("=", path("n"), value(12))))
     text = "attribute_exists(#0) AND #1 = :0"
     inside = len(text) + len("nämë".encode()) + len("n") + 2
@@ -35,7 +35,7 @@ def test_items_keys_texts_names_and_values_count_and_a_name_counts_wherever_it_i
 
 
 @given(conditions(), updates())
-def test_the_bound_is_never_below_what_is_counted(condition: Condition, update: Update) -> None:
+def test_the_bound_is_never_below_the_exact_size(condition: Condition, update: Update) -> None:
     write = UpdateItem("things", KEY, update, condition)
     try:
         (found,) = check(write, {"things": TABLE}.__getitem__)
@@ -44,7 +44,7 @@ def test_the_bound_is_never_below_what_is_counted(condition: Condition, update: 
     assert found.bound >= payload_size(write)
 
 
-def test_a_transaction_near_the_limit_is_counted_exactly() -> None:
+def test_the_size_of_a_transaction_near_the_limit_is_exact() -> None:
     def request(extra: int) -> TransactWrite:
         large = value("x" * 400_000)
         checks = [
@@ -61,7 +61,7 @@ def test_a_transaction_near_the_limit_is_counted_exactly() -> None:
         check(request(1), {"things": TABLE}.__getitem__)
 
 
-def test_the_expressions_of_one_write_have_two_megabytes_of_names_and_values() -> None:
+def test_the_names_and_values_of_one_write_have_at_most_two_megabytes() -> None:
     def write(size: int) -> PutItem:
         texts = [chr(97 + number) * (size // 6) for number in range(6)]
         texts[-1] += "z" * (size - 6 * (size // 6))

@@ -1,4 +1,4 @@
-"""Running a flow without an event loop: in one step, or closed and named."""
+"""Running a flow without an event loop: it ends in one step, or is closed and named in an error."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdall.errors import FlowSuspended, StoreBusyError
 
 
 class _Pause:
-    """Something to await that is no port: it suspends."""
+    """An awaitable that suspends, unlike a port."""
 
     def __await__(self) -> Generator[None, None, None]:
         yield
@@ -23,7 +23,7 @@ async def _double(number: int) -> int:
     return number * 2
 
 
-def test_a_flow_that_never_suspends_gives_its_value() -> None:
+def test_run_returns_the_result_of_a_flow_that_never_suspends() -> None:
     async def flow() -> int:
         return await _double(await _double(1)) + 1
 
@@ -31,14 +31,14 @@ def test_a_flow_that_never_suspends_gives_its_value() -> None:
 
 
 @pytest.mark.parametrize("outcome", [None, (), StopIteration, 0])
-def test_any_value_can_be_given_back(outcome: object) -> None:
+def test_any_value_can_be_returned(outcome: object) -> None:
     async def flow() -> object:
         return outcome
 
     assert run(flow()) is outcome
 
 
-def test_an_error_of_the_flow_is_the_callers() -> None:
+def test_an_error_of_the_flow_is_raised_in_the_caller() -> None:
     async def flow() -> None:
         raise StoreBusyError("locked")
 
@@ -61,7 +61,7 @@ def test_a_flow_that_suspends_is_closed_and_named() -> None:
         try:
             steps.append("begun")
             await _Pause()
-            steps.append("went on")
+            steps.append("continued")
         finally:
             steps.append("cleaned up")
 
@@ -75,7 +75,7 @@ def test_a_flow_that_suspends_is_closed_and_named() -> None:
     assert "port.sleep" in str(caught.value.hint)
 
 
-def test_a_suspension_deep_inside_closes_every_flow_on_the_way() -> None:
+def test_a_suspension_in_a_nested_flow_closes_every_flow() -> None:
     steps: list[str] = []
 
     async def inner() -> None:
@@ -95,7 +95,7 @@ def test_a_suspension_deep_inside_closes_every_flow_on_the_way() -> None:
     assert steps == ["inner", "outer"]
 
 
-def test_sleeping_by_asyncio_is_refused() -> None:
+def test_asyncio_sleep_is_refused() -> None:
     async def flow() -> None:
         await asyncio.sleep(0)
 
@@ -125,7 +125,7 @@ def test_a_flow_that_refuses_to_be_closed_is_still_named() -> None:
     flow = stubborn()
     with pytest.raises(FlowSuspended, match="stubborn"):
         run(flow)
-    flow.close()  # it takes two
+    flow.close()  # the second call closes it
 
 
 def test_an_outcome_is_a_value_or_an_error() -> None:

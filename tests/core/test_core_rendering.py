@@ -1,4 +1,4 @@
-"""Expression text: exact for each node; every alias defined and used; no name of the user's in the text."""
+"""The text of expressions: exact for each node; every alias is defined and used; the user's names are never in it."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_key_condition_has_this_text(sort: Compare | Between | BeginsWith | No
     assert renderer.values[":0"] == {"S": "x"}
 
 
-def test_what_is_not_a_condition_is_not_rendered() -> None:
+def test_an_object_that_is_not_a_condition_is_not_rendered() -> None:
     with pytest.raises(TypeError, match="not a condition"):
         Renderer().condition(Condition())
 
@@ -187,7 +187,7 @@ def test_a_name_never_appears_in_the_text_itself(request: Request) -> None:
 
 
 @given(conditions(ODD))
-def test_each_literal_has_an_alias_of_its_own_in_the_order_of_the_text(condition: Condition) -> None:
+def test_each_literal_has_its_own_alias_in_the_order_of_the_text(condition: Condition) -> None:
     renderer = Renderer()
     text = renderer.condition(condition)
     assert sorted(re.findall(r":\d+", text)) == sorted(renderer.values)
@@ -219,7 +219,7 @@ def _truth(condition: Condition, present: set[str]) -> bool:
 
 
 @given(connected, st.sets(st.sampled_from("abc")))
-def test_the_text_groups_as_the_tree_does(condition: Condition, present: set[str]) -> None:
+def test_the_text_has_the_same_meaning_as_the_tree(condition: Condition, present: set[str]) -> None:
     # Python gives NOT, AND and OR the same precedence as DynamoDB does.
     renderer = Renderer()
     text = renderer.condition(condition)
@@ -228,7 +228,7 @@ def test_the_text_groups_as_the_tree_does(condition: Condition, present: set[str
     assert eval(re.sub(r"AND|OR|NOT", lambda word: word[0].lower(), text)) is _truth(condition, present)
 
 
-def test_a_value_is_kept_as_it_was_given() -> None:
+def test_a_value_is_not_changed() -> None:
     renderer = Renderer()
     renderer.condition(Compare("=", path("a"), Value({"N": "1.0"})))
     assert renderer.values == {":0": {"N": "1.0"}}

@@ -1,4 +1,4 @@
-"""Requests: frozen values, which of them write, and the stamped writes."""
+"""Requests: they are frozen values; which of them write; stamped writes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_every_request_is_a_read_or_a_write() -> None:
 
 
 @pytest.mark.parametrize("kind", REQUESTS, ids=lambda kind: kind.__name__)
-def test_a_request_is_a_frozen_value_that_says_what_it_asks(kind: type[Any]) -> None:
+def test_a_request_is_a_frozen_value_with_a_docstring(kind: type[Any]) -> None:
     assert dataclasses.is_dataclass(kind)
     assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert kind.__doc__
@@ -62,7 +62,7 @@ def test_requests_compare_by_value_and_cannot_change() -> None:
         read.table = "other"  # type: ignore[misc]
 
 
-def test_a_stamped_put_carries_its_id_in_the_item() -> None:
+def test_a_stamped_put_stores_its_id_in_the_item() -> None:
     write = stamped(PUT, "id-1")
     assert write.item == {**PUT.item, "_w": {"S": "id-1"}}
     assert write.stamp == "id-1"
@@ -71,7 +71,7 @@ def test_a_stamped_put_carries_its_id_in_the_item() -> None:
     assert STAMP == "_w"
 
 
-def test_a_stamped_update_sets_its_id_besides_its_own_steps() -> None:
+def test_a_stamped_update_also_sets_its_id() -> None:
     write = stamped(UPDATE, "id-1")
     assert write.update.actions == (*UPDATE.update.actions, Set(path("_w"), value("id-1")))
     assert write.stamp == "id-1"
@@ -80,20 +80,20 @@ def test_a_stamped_update_sets_its_id_besides_its_own_steps() -> None:
     assert write.key == UPDATE.key
 
 
-def test_stamping_leaves_the_write_itself_alone() -> None:
+def test_stamping_does_not_change_the_original_write() -> None:
     before = (dict(PUT.item), PUT.stamp, PUT.item_on_failure, UPDATE.update, UPDATE.stamp)
     stamped(PUT, "id-1")
     stamped(UPDATE, "id-1")
     assert (dict(PUT.item), PUT.stamp, PUT.item_on_failure, UPDATE.update, UPDATE.stamp) == before
 
 
-def test_a_second_stamp_takes_the_place_of_the_first_in_a_put() -> None:
+def test_a_second_stamp_of_a_put_replaces_the_first() -> None:
     write = stamped(stamped(PUT, "id-1"), "id-2")
     assert write.item["_w"] == {"S": "id-2"}
     assert write.stamp == "id-2"
 
 
-def test_a_stamped_update_falsifies_its_condition_and_leaves_its_mark() -> None:
+def test_a_stamped_update_makes_its_condition_false_and_stores_its_stamp() -> None:
     write = stamped(UPDATE, "id-1")
     old = {"id": {"S": "x"}, "n": {"N": "1"}}
     assert write.condition is not None
@@ -109,7 +109,7 @@ def test_a_stamp_without_a_condition_is_refused() -> None:
             stamped(write, "id-1")
 
 
-def test_single_writes_give_nothing_back_unless_asked() -> None:
+def test_single_writes_return_no_item_by_default() -> None:
     for write in (PUT, UPDATE, DeleteItem("t", {"id": {"S": "x"}})):
         assert write.returns == "none"
         assert not write.item_on_failure

@@ -1,4 +1,4 @@
-"""Table definitions: what DynamoDB would take, and what an index holds."""
+"""Table definitions: which ones DynamoDB accepts, and which attributes an index holds."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def _table(*indexes: IndexSchema, **kwargs: Any) -> TableSchema:
 
 
 @pytest.mark.parametrize("name", ["abc", "A-Z_0.9", "x" * 255, "...", "my-app.Orders_2026"])
-def test_a_table_may_have_this_name(name: str) -> None:
+def test_a_valid_table_name_is_accepted(name: str) -> None:
     check_table_name(name)
     check_schema(_table(name=name))
 
 
 @pytest.mark.parametrize("name", ["", "ab", "x" * 256, "with space", "näme", "a/b", "abc\n", "a#b"])
-def test_a_table_may_not_have_this_name(name: str) -> None:
+def test_an_invalid_table_or_index_name_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match="cannot be the name of a table"):
         check_table_name(name)
     with pytest.raises(ConfigurationError, match="cannot be the name of a table"):
@@ -37,14 +37,14 @@ def test_a_table_may_not_have_this_name(name: str) -> None:
         check_schema(_table(_index(name)))
 
 
-def test_keys_come_partition_first() -> None:
+def test_the_partition_key_comes_first() -> None:
     assert _table().keys == (ID,)
     assert _table(sort=KeyAttribute("at", "N")).keys == (ID, KeyAttribute("at", "N"))
     assert _index(sort=ID).keys == (KeyAttribute("it"), ID)
 
 
 @pytest.mark.parametrize(
-    ("schema", "said"),
+    ("schema", "message"),
     [
         (_table(sort=ID), "an attribute is twice in the key"),
         (
@@ -70,12 +70,12 @@ def test_keys_come_partition_first() -> None:
         ),
     ],
 )
-def test_a_definition_dynamodb_would_not_take_is_refused(schema: TableSchema, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
+def test_a_definition_that_dynamodb_does_not_accept_is_refused(schema: TableSchema, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
         check_schema(schema)
 
 
-def test_definitions_dynamodb_would_take() -> None:
+def test_definitions_that_dynamodb_accepts_pass() -> None:
     check_schema(_table())
     check_schema(_table(partition=KeyAttribute("é" * 127), sort=KeyAttribute("at", "B")))
     check_schema(_table(*(_index(f"index-{place}") for place in range(20))))
@@ -83,7 +83,7 @@ def test_definitions_dynamodb_would_take() -> None:
     check_schema(_table(_index(projection=Projection("INCLUDE", ("a", "b")))))
 
 
-def test_an_index_projects_20_attributes_and_all_together_100_at_the_most() -> None:
+def test_an_index_projects_at_most_20_attributes_and_all_indexes_together_100() -> None:
     def index(name: str, count: int) -> IndexSchema:
         names = tuple(f"{name}{place}" for place in range(count))
         return _index(name, projection=Projection("INCLUDE", names))
@@ -106,7 +106,7 @@ def test_an_index_is_found_by_its_name() -> None:
         _table().index("one")
 
 
-def test_an_index_holds_its_keys_and_what_is_projected() -> None:
+def test_an_index_holds_its_keys_and_the_projected_attributes() -> None:
     everything, keys, some = (
         _index("all", sort=KeyAttribute("at")),
         _index("keys", sort=KeyAttribute("at"), projection=Projection("KEYS_ONLY")),

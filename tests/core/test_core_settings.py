@@ -1,4 +1,4 @@
-"""Settings: which source wins, and what means nothing."""
+"""Settings: which source takes precedence, and which values are refused."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ ALL_NAMES = ", ".join(sorted({"url", "secret", *EXAMPLES}))
 
 
 def text_or_truth(name: str, text: str) -> object:
-    """A setting as an argument."""
+    """A setting as it is passed as an argument."""
     return text == "true" if name == "manage_table" else text
 
 
 def parse_setting(name: str, text: str) -> object:
-    """What a setting becomes."""
+    """The parsed value of a setting."""
     if name in NUMBERS:
         return float(text) if name.endswith("_timeout") else int(text)
     return (("default", text),) if name == "files" else text_or_truth(name, text)
 
 
-def test_without_any_settings_the_store_is_a_durable_file_here() -> None:
+def test_without_settings_the_store_is_a_durable_file_in_the_working_directory() -> None:
     files = (("default", "file:holdall-files"),)
     usual = Settings("embedded:holdall.db", "embedded", "holdall.db", "full", files=files)
     assert resolve({}, {}, {}) == usual
     assert resolve({"url": None, "durability": None}, {}, {}) == resolve({}, {}, {})
 
 
-def test_the_defaults_are_the_ancestors() -> None:
+def test_the_default_names_follow_active_storage() -> None:
     settings = resolve({}, {}, {})
     assert (settings.namespace, settings.separator) == ("ActiveStorage", "#")
     assert (settings.table_name, settings.index_name) == ("holdall", "active_storage_index")
@@ -78,17 +78,17 @@ def test_every_setting_has_an_example_here() -> None:
 
 @pytest.mark.parametrize("name", NUMBERS)
 @pytest.mark.parametrize("value", ["", "many", "0", "-1", "nan", "inf", "1e9", True, None.__class__, [1]])
-def test_what_is_not_a_number_of_the_right_size_is_refused(name: str, value: object) -> None:
+def test_an_invalid_number_is_refused(name: str, value: object) -> None:
     with pytest.raises(ConfigurationError, match=name):
         resolve({}, {}, {name: value})
 
 
-def test_half_a_connection_is_refused() -> None:
+def test_a_fractional_number_of_connections_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="max_connections"):
         resolve({}, {}, {"max_connections": 2.5})
 
 
-def test_one_secret_or_several_come_from_any_source_but_the_url() -> None:
+def test_secrets_can_come_from_any_source_but_the_url() -> None:
     old, new = "old-secret-123456", "new-secret-123456"
     assert resolve({"secret": new}, {"HOLDALL_SECRET": old}, {}).secret == (new,)
     assert resolve({"secret": [new, old]}, {}, {}).secret == (new, old)
@@ -101,14 +101,14 @@ def test_one_secret_or_several_come_from_any_source_but_the_url() -> None:
 
 
 @pytest.mark.parametrize("secret", ["", "short", ["long-enough-secret", "short"], 17, [17]])
-def test_a_secret_that_could_be_guessed_is_refused_and_none_is_ever_shown(secret: object) -> None:
+def test_a_short_secret_is_refused_and_secrets_are_never_shown(secret: object) -> None:
     with pytest.raises(ConfigurationError, match=r"argument secret (is too short|must be)") as caught:
         resolve({"secret": secret}, {}, {})
     assert "short" not in str(caught.value).replace("too short", "")
     assert "a-good-long-secret" not in repr(resolve({"secret": "a-good-long-secret"}, {}, {}))
 
 
-# --- where files are kept -------------------------------------------------------------------------------
+# --- file services --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,11 @@ def test_a_secret_that_could_be_guessed_is_refused_and_none_is_ever_shown(secret
         ("dynamodb://my-app", {}),
     ],
 )
-def test_without_a_word_files_are_beside_the_store_in_memory_or_nowhere(
-    url: str, files: dict[str, str]
-) -> None:
+def test_by_default_files_are_beside_the_store_in_memory_or_nowhere(url: str, files: dict[str, str]) -> None:
     assert dict(resolve({"url": url}, {}, {}).files) == files
 
 
-def test_services_have_names_in_their_order_and_one_without_a_name_is_the_default() -> None:
+def test_services_keep_their_names_and_order_and_a_single_url_is_the_default_service() -> None:
     named = {
         "main": "s3://bucket/prefix?region=eu-central-1",
         "a.b_c-1": "file:x",
@@ -142,31 +140,31 @@ def test_services_have_names_in_their_order_and_one_without_a_name_is_the_defaul
 
 
 @pytest.mark.parametrize("name", ["", "with space", "a/b", "ü", "-a", "x" * 101, 5])
-def test_what_cannot_name_a_service_is_refused(name: object) -> None:
+def test_an_invalid_service_name_is_refused(name: object) -> None:
     with pytest.raises(ConfigurationError, match="argument files has an invalid service name"):
         resolve({"files": {name: "memory:"}}, {}, {})
 
 
 @pytest.mark.parametrize("url", ["", "memory", "s3:bucket", "disk:x", "ftp://x", 5, None, ["memory:"]])
-def test_what_is_no_place_for_files_is_refused(url: object) -> None:
+def test_an_invalid_service_url_is_refused(url: object) -> None:
     with pytest.raises(ConfigurationError, match="the service main must be") as caught:
         resolve({}, {}, {"files": {"main": url}})
     assert "file:PATH" in str(caught.value)
 
 
-def test_what_people_put_before_an_at_is_not_shown() -> None:
+def test_an_error_does_not_show_the_user_name_and_password_of_a_url() -> None:
     with pytest.raises(ConfigurationError) as caught:
         resolve({"files": {"main": "ftp://name:password@host"}}, {}, {})
     assert "password" not in str(caught.value)
 
 
-def test_for_the_url_an_argument_beats_the_environment_and_that_beats_the_file() -> None:
+def test_the_url_comes_from_the_argument_before_the_environment_before_the_file() -> None:
     assert resolve({}, {}, FILE).path == "from-file.db"
     assert resolve({}, ENVIRONMENT, FILE).path == "from-environment.db"
     assert resolve({"url": "embedded:from-argument.db"}, ENVIRONMENT, FILE).path == "from-argument.db"
 
 
-def test_for_the_rest_the_urls_query_stands_between_argument_and_environment() -> None:
+def test_other_settings_come_from_the_argument_before_the_urls_query_before_the_environment() -> None:
     query = {"url": "embedded:a.db?durability=normal"}
     assert resolve({}, {}, {"durability": "normal"}).durability == "normal"
     assert resolve({}, ENVIRONMENT, FILE).durability == "full"
@@ -177,7 +175,7 @@ def test_for_the_rest_the_urls_query_stands_between_argument_and_environment() -
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_every_setting_can_come_from_any_source_and_the_first_wins(name: str) -> None:
+def test_every_setting_can_come_from_any_source_in_order_of_precedence(name: str) -> None:
     first, second = EXAMPLES[name]
     variable = f"HOLDALL_{name.upper()}"
     url = "dynamodb://a-table" if name in ONLY_DYNAMODB else "embedded:a.db"
@@ -197,7 +195,7 @@ def test_every_setting_can_come_from_any_source_and_the_first_wins(name: str) ->
     )
 
 
-def test_the_query_of_a_url_counts_wherever_the_url_came_from() -> None:
+def test_the_query_of_a_url_applies_whatever_the_source_of_the_url() -> None:
     assert resolve({}, {"HOLDALL_URL": "memory:?durability=normal"}, {}).durability == "normal"
     assert resolve({}, {}, {"url": "memory:?durability=normal"}).durability == "normal"
 
@@ -217,12 +215,12 @@ def test_the_query_of_a_url_counts_wherever_the_url_came_from() -> None:
         ("dynamodb://my-app?region=eu-central-1", "dynamodb", None),
     ],
 )
-def test_a_url_is_a_scheme_and_perhaps_a_path(url: str, scheme: str, path: str | None) -> None:
+def test_a_url_has_a_scheme_and_optionally_a_path(url: str, scheme: str, path: str | None) -> None:
     settings = resolve({"url": url}, {}, {})
     assert (settings.url, settings.scheme, settings.path) == (url, scheme, path)
 
 
-def test_a_dynamodb_url_names_the_table_with_its_case_and_what_to_reach_it_by() -> None:
+def test_a_dynamodb_url_has_the_case_sensitive_table_name_region_endpoint_and_profile() -> None:
     url = "dynamodb://My_App.v2?region=eu-central-1&endpoint=http%3A%2F%2Flocalhost%3A8000&profile=dev"
     settings = resolve({"url": url}, {}, {})
     assert settings.table_name == "My_App.v2"
@@ -230,12 +228,12 @@ def test_a_dynamodb_url_names_the_table_with_its_case_and_what_to_reach_it_by() 
     assert (settings.profile, settings.single_writes) == ("dev", "auto")
 
 
-def test_an_endpoint_may_stand_in_the_url_as_it_is() -> None:
+def test_an_endpoint_in_a_url_need_not_be_encoded() -> None:
     url = "dynamodb://my-app?endpoint=http://localhost:8000&region=local"
     assert resolve({"url": url}, {}, {}).endpoint == "http://localhost:8000"
 
 
-def test_the_table_of_a_dynamodb_url_beats_the_environment_and_an_argument_beats_it() -> None:
+def test_the_table_name_comes_from_the_argument_before_the_url_before_the_environment() -> None:
     environment = {"HOLDALL_TABLE_NAME": "from-environment"}
     url = "dynamodb://from-url"
     assert resolve({"url": url}, environment, {}).table_name == "from-url"
@@ -245,17 +243,17 @@ def test_the_table_of_a_dynamodb_url_beats_the_environment_and_an_argument_beats
 @pytest.mark.parametrize(
     ("url", "managed"), [("memory:", True), ("embedded:a.db", True), ("dynamodb://my-app", False)]
 )
-def test_a_table_of_ones_own_is_managed_and_one_in_dynamodb_is_not(url: str, managed: bool) -> None:
+def test_by_default_an_embedded_table_is_managed_and_one_in_dynamodb_is_not(url: str, managed: bool) -> None:
     assert resolve({"url": url}, {}, {}).manage_table is managed
     assert resolve({"url": url, "manage_table": not managed}, {}, {}).manage_table is not managed
 
 
 @pytest.mark.parametrize(
-    ("text", "meant"), [("true", True), ("True", True), ("1", True), ("FALSE", False), ("0", False)]
+    ("text", "expected"), [("true", True), ("True", True), ("1", True), ("FALSE", False), ("0", False)]
 )
-def test_a_switch_in_the_environment_is_true_or_false(text: str, meant: bool) -> None:
-    assert resolve({}, {"HOLDALL_MANAGE_TABLE": text}, {}).manage_table is meant
-    assert resolve({"url": f"dynamodb://my-app?manage_table={text}"}, {}, {}).manage_table is meant
+def test_a_boolean_is_parsed_from_the_environment_or_the_url(text: str, expected: bool) -> None:
+    assert resolve({}, {"HOLDALL_MANAGE_TABLE": text}, {}).manage_table is expected
+    assert resolve({"url": f"dynamodb://my-app?manage_table={text}"}, {}, {}).manage_table is expected
 
 
 @pytest.mark.parametrize(
@@ -272,9 +270,7 @@ def test_a_switch_in_the_environment_is_true_or_false(text: str, meant: bool) ->
         ({}, {}, {"manage_table": 0}, r"manage_table in holdall\.toml must be true or false, not int"),
     ],
 )
-def test_a_switch_that_is_neither_on_nor_off_is_refused(
-    arguments: Any, environment: Any, file: Any, problem: str
-) -> None:
+def test_an_invalid_boolean_is_refused(arguments: Any, environment: Any, file: Any, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         resolve(arguments, environment, file)
 
@@ -304,7 +300,7 @@ def test_an_unknown_scheme_is_refused_with_the_known_ones(url: str) -> None:
         "dynamodb://host/my-app",
     ],
 )
-def test_what_follows_the_scheme_has_the_form_that_the_scheme_wants(url: str) -> None:
+def test_a_url_that_does_not_have_the_form_of_its_scheme_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError, match="must have the form"):
         resolve({"url": url}, {}, {})
 
@@ -338,21 +334,21 @@ def test_credentials_in_a_url_are_refused_and_not_repeated(scheme: str) -> None:
         ({}, {}, {"durability": ""}, "durability in holdall.toml must be full or normal, not ''"),
     ],
 )
-def test_a_value_that_means_nothing_is_refused_by_its_source(
+def test_the_error_of_an_invalid_value_names_its_source(
     arguments: Any, environment: Any, file: Any, source: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=source):
         resolve(arguments, environment, file)
 
 
-def test_single_writes_are_auto_or_token() -> None:
+def test_single_writes_must_be_auto_or_token() -> None:
     with pytest.raises(ConfigurationError, match="URL must be auto or token, not 'twice'"):
         resolve({"url": "dynamodb://my-app?single_writes=twice"}, {}, {})
 
 
 @pytest.mark.parametrize("name", ["url", *TEXTS])
 @pytest.mark.parametrize("content", [5, True, ["full"]])
-def test_a_setting_in_the_file_is_text(name: str, content: object) -> None:
+def test_a_setting_in_the_file_must_be_text(name: str, content: object) -> None:
     with pytest.raises(
         ConfigurationError, match=f"{name} in holdall.toml must be .*, not {type(content).__name__}"
     ):
@@ -369,19 +365,19 @@ def test_an_empty_setting_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["table_name", "index_name"])
 @pytest.mark.parametrize("text", ["ab", "with space", "a/b", "x" * 256])
-def test_a_name_that_no_table_can_have_is_refused(name: str, text: str) -> None:
+def test_an_invalid_name_of_a_table_or_index_is_refused(name: str, text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"cannot be the name of an? (table|index)"):
         resolve({name: text}, {}, {})
 
 
 @pytest.mark.parametrize("prefix", ["a b", "a/", "x" * 253])
-def test_a_prefix_that_no_table_can_begin_with_is_refused(prefix: str) -> None:
+def test_an_invalid_table_prefix_is_refused(prefix: str) -> None:
     with pytest.raises(ConfigurationError, match="cannot begin the name of a table") as caught:
         resolve({"table_prefix": prefix}, {}, {})
     assert caught.value.hint == "use up to 252 of the characters A-Z a-z 0-9 _ - ."
 
 
-def test_the_table_of_a_url_must_be_one_that_a_table_can_have() -> None:
+def test_an_invalid_table_name_in_a_url_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="'a%b' cannot be the name of a table"):
         resolve({"url": "dynamodb://a%25b"}, {}, {})
 
@@ -422,23 +418,23 @@ def test_an_unknown_name_in_the_urls_query_is_refused(query: str) -> None:
         ("dynamodb://my-app?table_name=another", "table_name"),
     ],
 )
-def test_a_setting_of_another_kind_of_database_has_no_place_in_a_url(url: str, name: str) -> None:
+def test_a_setting_that_does_not_apply_to_the_scheme_is_refused_in_a_url(url: str, name: str) -> None:
     with pytest.raises(
         ConfigurationError, match=f"has settings that do not apply to this kind of URL: {name}"
     ):
         resolve({"url": url}, {}, {})
 
 
-def test_the_environment_may_hold_settings_of_both_kinds_of_database() -> None:
+def test_the_environment_can_contain_settings_of_both_kinds_of_database() -> None:
     environment = {"HOLDALL_REGION": "eu-central-1", "HOLDALL_DURABILITY": "normal"}
     assert resolve({"url": "memory:"}, environment, {}).durability == "normal"
     assert resolve({"url": "dynamodb://my-app"}, environment, {}).region == "eu-central-1"
 
 
-def test_other_peoples_environment_is_left_alone() -> None:
+def test_other_environment_variables_are_ignored() -> None:
     environment = {"PATH": "/bin", "DURABILITY": "fast", "HOLDALL_SEED": "1", "holdall_url": "x"}
     assert resolve({}, environment, {}) == resolve({}, {}, {})
 
 
-def test_a_source_that_loses_is_not_even_checked() -> None:
+def test_a_source_without_precedence_is_not_checked() -> None:
     assert resolve({"durability": "normal"}, {"HOLDALL_DURABILITY": "fast"}, {}).durability == "normal"

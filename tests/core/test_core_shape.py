@@ -1,4 +1,4 @@
-"""What is remembered of a shape is what would be found again: the same texts, the same verdicts."""
+"""The cache of expression shapes returns the same texts and verdicts that would be computed again."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ expressions = (
 )
 
 
-def anew(expression: Expression) -> dict[str, object]:
-    """What the renderer says without any memory."""
+def render_uncached(expression: Expression) -> dict[str, object]:
+    """Render the expression without the cache."""
     each = Renderer()
     parameters: dict[str, object] = {"E": each.text(expression)}
     if each.names:
@@ -50,7 +50,7 @@ def anew(expression: Expression) -> dict[str, object]:
     return parameters
 
 
-def verdict(check: object, expression: object) -> str:
+def get_verdict(check: object, expression: object) -> str:
     try:
         check(expression)  # type: ignore[operator]
     except (InvalidExpressionError, InvalidValueError) as error:
@@ -59,30 +59,32 @@ def verdict(check: object, expression: object) -> str:
 
 
 @given(st.lists(expressions, min_size=1, max_size=6))
-def test_a_text_from_memory_is_the_text_rendered_anew(several: list[Expression]) -> None:
+def test_a_cached_text_equals_the_text_rendered_without_the_cache(several: list[Expression]) -> None:
     for each in (*several, *several):
-        assert render({"E": each}) == anew(each)
+        assert render({"E": each}) == render_uncached(each)
 
 
 @given(st.lists(conditions(), min_size=1, max_size=6))
-def test_a_verdict_from_memory_is_the_verdict_found_anew(several: list[Condition]) -> None:
-    remembered = [verdict(check_condition, condition) for condition in (*several, *several)]
+def test_a_cached_verdict_on_a_condition_equals_the_verdict_without_the_cache(
+    several: list[Condition],
+) -> None:
+    cached = [get_verdict(check_condition, condition) for condition in (*several, *several)]
     expression._sound.clear()
-    for condition, before in zip((*several, *several), remembered, strict=True):
-        assert verdict(check_condition, condition) == before
+    for condition, before in zip((*several, *several), cached, strict=True):
+        assert get_verdict(check_condition, condition) == before
         expression._sound.clear()
 
 
 @given(st.lists(updates(), min_size=1, max_size=6))
-def test_an_update_has_one_verdict_too(several: list[Update]) -> None:
-    remembered = [verdict(check_update, update) for update in (*several, *several)]
-    for update, before in zip((*several, *several), remembered, strict=True):
+def test_a_cached_verdict_on_an_update_equals_the_verdict_without_the_cache(several: list[Update]) -> None:
+    cached = [get_verdict(check_update, update) for update in (*several, *several)]
+    for update, before in zip((*several, *several), cached, strict=True):
         expression._sound.clear()
-        assert verdict(check_update, update) == before
+        assert get_verdict(check_update, update) == before
 
 
 @given(expressions)
-def test_literals_come_in_the_order_of_their_aliases(expression: Expression) -> None:
+def test_literals_are_in_the_order_of_their_aliases(expression: Expression) -> None:
     literals: list[Attribute] = []
     each = Renderer()
     each.text(expression)
@@ -90,7 +92,7 @@ def test_literals_come_in_the_order_of_their_aliases(expression: Expression) -> 
     assert literals == list(each.values.values())
 
 
-def test_requests_that_differ_in_values_share_a_text() -> None:
+def test_requests_that_differ_only_in_values_share_a_text() -> None:
     before = len(renderer._known)
     for number in range(50):
         render({"ConditionExpression": Compare("=", path("shared text"), value(number))})
@@ -109,17 +111,17 @@ def test_requests_that_differ_in_values_share_a_text() -> None:
         (Exists(path("a")), Not(Exists(path("a")))),
     ],
 )
-def test_what_reads_differently_has_another_shape(one: Condition, other: Condition) -> None:
+def test_expressions_with_different_texts_have_different_shapes(one: Condition, other: Condition) -> None:
     assert shape_of(one, []) != shape_of(other, [])
 
 
-def test_an_index_that_only_equals_a_number_stays_refused() -> None:
+def test_a_boolean_index_is_refused_even_after_an_equal_number_was_cached() -> None:
     check_condition(Exists(Path(("list", 1))))
     with pytest.raises(InvalidExpressionError):
         check_condition(Exists(Path(("list", True))))
 
 
-def test_a_malformed_literal_is_refused_in_a_known_shape() -> None:
+def test_a_malformed_literal_is_refused_in_a_cached_shape() -> None:
     check_condition(Compare("=", path("known"), Value({"N": "1"})))
     with pytest.raises(InvalidValueError):
         check_condition(Compare("=", path("known"), Value({"N": "one"})))
@@ -134,7 +136,7 @@ def test_the_bounds_of_between_are_compared_every_time() -> None:
         check_condition(Between(path("bounded"), value(2), value(1)))
 
 
-def test_what_is_no_expression_has_no_shape() -> None:
+def test_an_object_that_is_not_an_expression_has_no_shape() -> None:
     nested: Condition = Exists(path("a"))
     for _ in range(10_000):
         nested = Not(nested)
@@ -142,7 +144,7 @@ def test_what_is_no_expression_has_no_shape() -> None:
     assert [shape_of(part, []) for part in senseless] == [None] * len(senseless)  # type: ignore[arg-type]
 
 
-def test_memory_has_an_end() -> None:
+def test_the_cache_is_bounded() -> None:
     memory: Memory[int] = Memory()
     for number in range(MAX_SHAPES + 1):
         memory.keep(number, number)

@@ -1,4 +1,4 @@
-"""Flows bound to the two shells: methods that look as if they had been written there."""
+"""Flows bound to the sync and the async shell: their methods look like ordinary methods."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ async def bare(context: str) -> str:
 
 
 async def suspend(context: str) -> None:
-    """Await something that is no port."""
+    """Await something other than a port."""
     await _Pause()
 
 
 class Artifacts:
-    """The blocking shell."""
+    """The sync shell."""
 
     _context = "here"
     publish = blocking(publish_flow)
@@ -45,7 +45,7 @@ class Artifacts:
 
 
 class AsyncArtifacts:
-    """The awaiting shell."""
+    """The async shell."""
 
     _context = "there"
     publish = awaiting(publish_flow)
@@ -57,18 +57,18 @@ NAMES = ["publish", "bare", "suspending"]
 FLOWS: dict[str, Callable[..., Any]] = {"publish": publish_flow, "bare": bare, "suspending": suspend}
 
 
-def test_a_blocking_method_returns_what_the_flow_gives() -> None:
+def test_a_sync_method_returns_the_result_of_its_flow() -> None:
     assert Artifacts().bare() == "here"
     assert Artifacts().publish("app", "x", "y", force=True) == "here: app ('x', 'y') True"
 
 
-def test_an_awaiting_method_gives_the_same_when_awaited() -> None:
+def test_an_async_method_returns_the_same_when_awaited() -> None:
     assert run(AsyncArtifacts().bare()) == "there"
     text = run(AsyncArtifacts().publish("app", "x", "y", force=True))
     assert text == "there: app ('x', 'y') True"
 
 
-def test_each_instance_hands_over_its_own_context() -> None:
+def test_each_instance_passes_its_own_context() -> None:
     one, other = Artifacts(), Artifacts()
     one._context, other._context = "one", "other"
     assert (one.bare(), other.bare()) == ("one", "other")
@@ -76,7 +76,7 @@ def test_each_instance_hands_over_its_own_context() -> None:
 
 @pytest.mark.parametrize("shell", [Artifacts, AsyncArtifacts])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_method_keeps_name_home_and_docstring(shell: type, name: str) -> None:
+def test_a_method_has_its_own_name_and_module_and_the_docstring_of_the_flow(shell: type, name: str) -> None:
     method = vars(shell)[name]
     assert inspect.isfunction(method)
     assert method.__name__ == name
@@ -87,7 +87,7 @@ def test_a_method_keeps_name_home_and_docstring(shell: type, name: str) -> None:
 
 @pytest.mark.parametrize("shell", [Artifacts, AsyncArtifacts])
 @pytest.mark.parametrize("name", NAMES)
-def test_a_method_has_the_flows_signature_without_its_context(shell: type, name: str) -> None:
+def test_a_method_has_the_signature_of_the_flow_without_the_context(shell: type, name: str) -> None:
     flow = inspect.signature(FLOWS[name])
     method = inspect.signature(vars(shell)[name])
     bound = inspect.signature(getattr(shell(), name))
@@ -97,26 +97,26 @@ def test_a_method_has_the_flows_signature_without_its_context(shell: type, name:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_twins_have_one_signature(name: str) -> None:
+def test_the_sync_and_the_async_method_have_the_same_signature(name: str) -> None:
     assert inspect.signature(vars(Artifacts)[name]) == inspect.signature(vars(AsyncArtifacts)[name])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_only_one_of_the_twins_is_awaited(name: str) -> None:
+def test_only_the_async_method_is_a_coroutine_function(name: str) -> None:
     assert not inspect.iscoroutinefunction(vars(Artifacts)[name])
     assert inspect.iscoroutinefunction(vars(AsyncArtifacts)[name])
 
 
-def test_wrong_arguments_are_refused_by_the_flow_itself() -> None:
+def test_the_flow_itself_refuses_wrong_arguments() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'wrong'"):
         Artifacts().bare(wrong=1)  # type: ignore[call-arg]
 
 
-def test_a_flow_that_suspends_is_refused_by_the_blocking_twin_only() -> None:
+def test_only_the_sync_method_refuses_a_flow_that_suspends() -> None:
     with pytest.raises(FlowSuspended, match="suspend runs"):
         Artifacts().suspending()
     flow = AsyncArtifacts().suspending()
-    assert flow.send(None) is None  # it suspends, and its caller goes on
+    assert flow.send(None) is None  # the flow suspends, and its caller continues
     with pytest.raises(StopIteration):
         flow.send(None)
 
@@ -129,7 +129,7 @@ def test_a_subclass_inherits_the_methods() -> None:
 
 
 @pytest.mark.parametrize("descriptor", [blocking(bare), awaiting(bare)], ids=["blocking", "awaiting"])
-def test_a_flow_bound_too_late_says_so(descriptor: object) -> None:
+def test_a_flow_that_is_bound_after_the_class_was_created_is_an_error(descriptor: object) -> None:
     class Late:
         _context = "late"
 

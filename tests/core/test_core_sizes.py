@@ -1,4 +1,4 @@
-"""Sizes as DynamoDB bills them: computed by hand, and by an oracle for nested values."""
+"""Sizes as DynamoDB bills them: examples, and an oracle for nested values."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ from holdall.core.values import encode_item
         ("-" + "9" * 38, 21),
         ("9" * 37 + "0", 20),
         ("9" * 38 + "0", 21),  # shifted by a digit: 20 pairs
-        ("-" + "9" * 38 + "0", 21),  # 22 by the rule, 21 at the most
+        ("-" + "9" * 38 + "0", 21),  # 22 by the rule, but at most 21
         ("1" + "0" * 125, 2),
         ("0." + "0" * 129 + "1", 2),
     ],
 )
-def test_a_number_weighs_its_pairs_of_digits(text: str, size: int) -> None:
+def test_the_size_of_a_number_is_that_of_its_pairs_of_digits(text: str, size: int) -> None:
     assert number_size(text) == size
     assert attribute_size({"N": text}) == size
 
 
 def _pairs(number: Decimal) -> int:
-    """The size by laying the digits out around the decimal point, two by two."""
+    """Compute the size by grouping the digits in pairs from the decimal point."""
     if not number:
         return 1
     whole, _, fraction = format(number.copy_abs(), "f").partition(".")
@@ -74,7 +74,7 @@ def _pairs(number: Decimal) -> int:
 
 
 @given(decimals())
-def test_any_number_weighs_what_its_layout_says(number: Decimal) -> None:
+def test_the_size_of_any_number_agrees_with_its_pairs_of_digits(number: Decimal) -> None:
     text = number_text(number)
     assert number_size(text) == attribute_size({"N": text}) == _pairs(number)
 
@@ -106,7 +106,7 @@ def test_any_number_weighs_what_its_layout_says(number: Decimal) -> None:
         ({"id": "1", "n": 42, "ok": True}, (2 + 1) + (1 + 2) + (2 + 1)),
     ],
 )
-def test_an_item_weighs_its_names_and_values(values: dict[str, Any], size: int) -> None:
+def test_the_size_of_an_item_is_that_of_its_names_and_values(values: dict[str, Any], size: int) -> None:
     assert item_size(encode_item(values)) == size
 
 
@@ -130,5 +130,5 @@ def _oracle(attribute: dict[str, Any]) -> int:
 
 
 @given(attributes())
-def test_a_nested_value_weighs_its_parts(attribute: dict[str, Any]) -> None:
+def test_the_size_of_a_nested_value_agrees_with_the_oracle(attribute: dict[str, Any]) -> None:
     assert attribute_size(attribute) == _oracle(attribute)

@@ -1,4 +1,4 @@
-"""Items, keys and writes: DynamoDB's rules, checked before anything is sent."""
+"""Items, keys and writes: DynamoDB's rules, checked before a request is sent."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _item(**values: object) -> dict[str, dict[str, Any]]:
 # --- keys -----------------------------------------------------------------------------------------------
 
 
-def test_a_key_is_given_back_as_it_is_stored() -> None:
+def test_check_key_returns_the_key_in_its_stored_form() -> None:
     assert check_key(SIMPLE, {"id": {"S": "x"}}) == {"id": {"S": "x"}}
     assert check_key(NUMBERED, {"id": {"N": "1.0"}, "at": {"N": "-0"}}) == {
         "id": {"N": "1"},
@@ -94,7 +94,7 @@ def test_a_key_is_given_back_as_it_is_stored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "key", "said"),
+    ("schema", "key", "message"),
     [
         (SIMPLE, {}, "id of table simple is missing"),
         (SIMPLE, _item(other="x"), "id of table simple is missing"),
@@ -113,18 +113,18 @@ def test_a_key_is_given_back_as_it_is_stored() -> None:
         (BINARY, _item(id=b"x", part=b""), "part of table binary is empty"),
     ],
 )
-def test_a_wrong_key_is_refused(schema: TableSchema, key: Any, said: str) -> None:
-    with pytest.raises(InvalidKeyError, match=said):
+def test_a_wrong_key_is_refused(schema: TableSchema, key: Any, message: str) -> None:
+    with pytest.raises(InvalidKeyError, match=message):
         check_key(schema, key)
 
 
-def test_the_hint_tells_the_key_of_the_table() -> None:
+def test_the_hint_names_the_key_of_the_table() -> None:
     with pytest.raises(InvalidKeyError) as caught:
         check_key(NUMBERED, {})
     assert caught.value.hint == "the key of numbered is id (N), at (N)"
 
 
-def test_a_malformed_value_in_a_key_is_refused_by_its_place() -> None:
+def test_the_error_of_a_malformed_value_in_a_key_names_the_attribute() -> None:
     with pytest.raises(InvalidValueError) as caught:
         check_key(NUMBERED, {"id": {"N": "NaN"}, "at": {"N": "1"}})
     assert caught.value.place == "id"
@@ -132,7 +132,7 @@ def test_a_malformed_value_in_a_key_is_refused_by_its_place() -> None:
 
 @pytest.mark.parametrize(("name", "limit"), [("id", 2048), ("sort", 1024)])
 @pytest.mark.parametrize("character", ["x", "é", "😀"])
-def test_a_string_key_has_so_many_bytes_at_the_most(name: str, limit: int, character: str) -> None:
+def test_the_size_of_a_string_key_is_limited(name: str, limit: int, character: str) -> None:
     width = len(character.encode())
     fits = _item(**{"id": "x", "sort": "x", name: character * (limit // width)})
     assert check_key(INDEXED, fits) == fits
@@ -153,7 +153,7 @@ def test_a_binary_key_is_measured_in_bytes_not_in_base64(name: str, limit: int) 
 # --- items ----------------------------------------------------------------------------------------------
 
 
-def test_an_item_is_given_back_as_it_is_stored_with_its_size() -> None:
+def test_check_item_returns_the_item_in_its_stored_form_with_its_size() -> None:
     item: dict[str, Any] = {"id": {"S": "x"}, "n": {"N": "1.50"}, "s": {"SS": ["b", "a"]}}
     kept, size = check_item(SIMPLE, item)
     assert kept == {"id": {"S": "x"}, "n": {"N": "1.5"}, "s": {"SS": ["a", "b"]}}
@@ -163,12 +163,12 @@ def test_an_item_is_given_back_as_it_is_stored_with_its_size() -> None:
 @pytest.mark.parametrize(
     "item", [{}, _item(other=1), _item(id=5), _item(id=""), _item(id="x" * 2049), _item(id=None)]
 )
-def test_an_item_needs_a_proper_key(item: Any) -> None:
+def test_an_item_needs_a_valid_key(item: Any) -> None:
     with pytest.raises(InvalidKeyError):
         check_item(SIMPLE, item)
 
 
-def test_an_item_has_400_kilobytes_at_the_most() -> None:
+def test_an_item_has_at_most_400_kilobytes() -> None:
     overhead = len("id") + len("x") + len("body")
     fits = _item(id="x", body="x" * (409_600 - overhead))
     assert check_item(SIMPLE, fits) == (fits, 409_600)
@@ -184,7 +184,7 @@ def test_binary_content_counts_as_bytes_towards_the_limit() -> None:
     assert check_item(SIMPLE, {"id": {"S": "x"}, "body": {"B": body}})[1] == 409_600
 
 
-def test_the_size_alone_can_be_checked() -> None:
+def test_check_item_size_checks_the_size_only() -> None:
     check_item_size(409_600, SIMPLE, _item(id="x"))
     with pytest.raises(ItemTooLargeError):
         check_item_size(409_601, SIMPLE, _item(id="x"))
@@ -196,7 +196,7 @@ def test_an_item_may_lack_the_keys_of_an_index() -> None:
 
 
 @pytest.mark.parametrize(
-    ("extra", "said"),
+    ("extra", "message"),
     [
         ({"group": 5}, r"key attribute group of .* must be of type string \(S\), not N"),
         ({"rank": "first"}, r"key attribute rank of .* must be of type number \(N\), not S"),
@@ -205,12 +205,12 @@ def test_an_item_may_lack_the_keys_of_an_index() -> None:
         ({"group": None}, "not NULL"),
     ],
 )
-def test_what_is_in_an_index_key_fits_it(extra: dict[str, object], said: str) -> None:
-    with pytest.raises(InvalidKeyError, match=said):
+def test_an_index_key_of_a_wrong_type_or_size_is_refused(extra: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidKeyError, match=message):
         check_item(INDEXED, _item(id="x", sort="y", **extra))
 
 
-def test_a_malformed_value_is_refused_before_the_key_is_looked_at() -> None:
+def test_values_are_checked_before_the_key() -> None:
     with pytest.raises(InvalidValueError, match=r"^body: "):
         check_item(SIMPLE, {"body": {"SS": []}})
 
@@ -239,13 +239,13 @@ def test_an_update_cannot_change_the_key(action: UpdateAction) -> None:
         check(_update(Set(path("other"), value(1)), action), _schema_of)
 
 
-def test_an_update_may_change_the_keys_of_an_index() -> None:
+def test_an_update_can_change_the_keys_of_an_index() -> None:
     check(_update(Set(path("group"), value("g")), Set(path("rank"), value(2))), _schema_of)
     check(_update(Remove(path("group")), Add(path("rank"), value(1))), _schema_of)
 
 
 @pytest.mark.parametrize(("name", "wrong"), [("group", 5), ("group", ""), ("rank", "x"), ("rank", None)])
-def test_an_update_cannot_set_an_index_key_to_what_the_index_cannot_take(name: str, wrong: object) -> None:
+def test_an_update_cannot_set_an_index_key_to_an_invalid_value(name: str, wrong: object) -> None:
     with pytest.raises(InvalidKeyError, match=f"key attribute {name}"):
         check(_update(Set(path(name), value(wrong))), _schema_of)
 
@@ -263,7 +263,7 @@ def test_the_expressions_of_a_write_are_checked() -> None:
             check(write, _schema_of)
 
 
-def test_only_an_update_gives_back_the_new_item() -> None:
+def test_only_an_update_can_return_the_new_item() -> None:
     check(UpdateItem("indexed", KEY, Update(()), returns="new"), _schema_of)
     check(PutItem("indexed", KEY, returns="old"), _schema_of)
     for write in (PutItem("indexed", KEY, returns="new"), DeleteItem("indexed", KEY, returns="new")):
@@ -271,7 +271,7 @@ def test_only_an_update_gives_back_the_new_item() -> None:
             check(write, _schema_of)
 
 
-def test_a_write_gives_back_nothing_the_old_or_the_new_item() -> None:
+def test_a_write_returns_nothing_the_old_or_the_new_item() -> None:
     with pytest.raises(InvalidRequestError, match="returns must be one of none, old, new, not 'all'"):
         check(PutItem("indexed", KEY, returns="all"), _schema_of)  # type: ignore[arg-type]
 
@@ -322,12 +322,12 @@ def test_a_token_has_1_to_36_characters(length: int, fits: bool) -> None:
         UpdateItem("simple", _item(id="x"), Update(()), returns="new"),
     ],
 )
-def test_an_action_of_a_transaction_gives_nothing_back(action: TransactAction) -> None:
+def test_an_action_of_a_transaction_cannot_return_an_item(action: TransactAction) -> None:
     with pytest.raises(InvalidRequestError, match="cannot return an item"):
         check(TransactWrite((action,), "token"), _schema_of)
 
 
-def test_every_kind_of_action_counts_as_touching_its_item() -> None:
+def test_two_actions_of_any_kind_on_one_item_are_refused() -> None:
     key = _item(id="same")
     kinds: list[TransactAction] = [
         PutItem("simple", {**key, "more": {"S": "x"}}),
@@ -370,7 +370,7 @@ def test_the_same_key_in_two_tables_is_two_items() -> None:
     check(TransactWrite(actions, "t"), lambda table: {**SCHEMAS, **other}[table])
 
 
-def test_keys_whose_parts_run_together_differently_are_two_items() -> None:
+def test_keys_whose_concatenated_parts_are_equal_are_two_items() -> None:
     actions = (
         DeleteItem("indexed", _item(id="a", sort="bc")),
         DeleteItem("indexed", _item(id="ab", sort="c")),
@@ -378,7 +378,7 @@ def test_keys_whose_parts_run_together_differently_are_two_items() -> None:
     check(TransactWrite(actions, "t"), _schema_of)
 
 
-def test_an_unknown_table_is_named_by_whoever_knows_the_schemas() -> None:
+def test_the_error_of_the_schema_lookup_for_an_unknown_table_is_raised() -> None:
     with pytest.raises(TableNotFoundError):
         check(TransactWrite((DeleteItem("nowhere", _item(id="x")),), "t"), _schema_of)
 
@@ -388,7 +388,7 @@ def test_a_wrong_key_in_a_transaction_is_refused() -> None:
         check(TransactWrite((DeleteItem("simple", _item(id=1)),), "t"), _schema_of)
 
 
-def test_a_transaction_reads_four_megabytes_at_the_most() -> None:
+def test_a_transaction_reads_at_most_four_megabytes() -> None:
     check_size_read(4 * 1024 * 1024)
     with pytest.raises(TransactionTooLarge, match="4,194,305 bytes"):
         check_size_read(4 * 1024 * 1024 + 1)
@@ -415,7 +415,9 @@ def test_a_batch_reads_one_to_a_hundred_items() -> None:
 
 
 @pytest.mark.parametrize("manner", [{"consistent": True}, {"projection": (path("a"),)}])
-def test_reads_of_one_table_in_a_batch_agree_on_their_manner(manner: dict[str, Any]) -> None:
+def test_reads_of_one_table_in_a_batch_have_the_same_consistency_and_projection(
+    manner: dict[str, Any],
+) -> None:
     plain, other = GetItem("simple", _item(id="x")), GetItem("simple", _item(id="y"), **manner)
     with pytest.raises(InvalidRequestError, match="differ in consistency or projection"):
         check(BatchGet((plain, other)), _schema_of)
@@ -449,7 +451,7 @@ def test_a_batch_writes_one_to_twenty_five_items() -> None:
         DeleteItem("simple", _item(id="x"), returns="old"),
     ],
 )
-def test_a_write_in_a_batch_has_no_condition_and_gives_nothing_back(write: PutItem | DeleteItem) -> None:
+def test_a_write_in_a_batch_cannot_have_a_condition_or_return_an_item(write: PutItem | DeleteItem) -> None:
     with pytest.raises(InvalidRequestError, match="cannot have a condition or return an item"):
         check(BatchWrite((write,)), _schema_of)
 
@@ -466,20 +468,20 @@ def test_a_batch_writes_only_puts_and_deletes(stranger: Any) -> None:
 
 
 @pytest.mark.parametrize("stranger", [GET, "x", None])
-def test_a_transaction_writes_only_what_it_can(stranger: Any) -> None:
+def test_a_transaction_of_writes_can_only_contain_writes_and_checks(stranger: Any) -> None:
     with pytest.raises(InvalidRequestError):
         check(TransactWrite((stranger,), "t"), _schema_of)
 
 
 @pytest.mark.parametrize("stranger", [UPDATE, CHECK, "x", None])
-def test_a_batch_or_transaction_of_reads_holds_only_reads(stranger: Any) -> None:
+def test_a_batch_or_transaction_of_reads_can_only_contain_reads(stranger: Any) -> None:
     with pytest.raises(InvalidRequestError):
         check(BatchGet((stranger,)), _schema_of)
     with pytest.raises(InvalidRequestError):
         check(TransactGet((stranger,)), _schema_of)
 
 
-# --- any request ----------------------------------------------------------------------------------------
+# --- all requests ---------------------------------------------------------------------------------------
 
 X = _item(id="x")
 HUGE = _item(id="x", body="x" * 409_600)
@@ -509,7 +511,7 @@ BAD = Exists(Path(()))
     ],
     ids=lambda request: type(request).__name__,
 )
-def test_a_sound_request_passes(request_: Request[Any]) -> None:
+def test_a_valid_request_passes(request_: Request[Any]) -> None:
     check(request_, _schema_of)
 
 
@@ -541,12 +543,12 @@ def test_a_sound_request_passes(request_: Request[Any]) -> None:
         (SetTtl("simple", "x" * 256), ConfigurationError),
     ],
 )
-def test_an_unsound_request_is_refused(request_: Request[Any], error: type[Exception]) -> None:
+def test_an_invalid_request_is_refused(request_: Request[Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         check(request_, _schema_of)
 
 
-def test_the_puts_of_a_transaction_have_four_megabytes_together() -> None:
+def test_the_puts_of_a_transaction_have_at_most_four_megabytes_together() -> None:
     def request(size: int) -> TransactWrite:
         bodies = [size // 12] * 11 + [size - size // 12 * 11]
         names = [f"{place:02d}" for place in range(12)]

@@ -1,4 +1,4 @@
-"""The attribute codec: ten types to and from Python, exactly; what has no form is refused by place."""
+"""The attribute codec: ten types to and from Python, exactly; errors name the place of an unsupported value."""
 
 from __future__ import annotations
 
@@ -97,7 +97,9 @@ def test_each_type_has_its_form(value: object, attribute: dict[str, Any]) -> Non
         ({Colour.RED}, {"SS": ["red"]}),
     ],
 )
-def test_relatives_of_the_types_are_written_as_the_types(value: object, attribute: dict[str, Any]) -> None:
+def test_subclasses_and_similar_types_are_encoded_as_the_plain_types(
+    value: object, attribute: dict[str, Any]
+) -> None:
     encoded = encode(value)
     assert encoded == attribute
     assert all(type(content) in (str, list, dict) for content in encoded.values())
@@ -121,7 +123,7 @@ def test_a_scalar_comes_back_with_its_type(value: object) -> None:
 
 
 @given(floats())
-def test_a_float_comes_back_by_float(number: float) -> None:
+def test_a_float_comes_back_equal_after_conversion_to_float(number: float) -> None:
     assert float(decode(encode(number))) == number
 
 
@@ -131,13 +133,13 @@ def test_a_decimal_comes_back_exactly(number: Decimal) -> None:
 
 
 @given(plain_values())
-def test_what_encode_writes_is_already_canonical(value: Any) -> None:
+def test_encode_writes_the_canonical_form(value: Any) -> None:
     attribute = encode(value)
     assert canonical_item({"x": attribute})[0] == {"x": attribute}
 
 
-def test_members_of_a_set_that_are_one_number_are_written_once() -> None:
-    # These pairs differ for Python (a float is not quite its shortest text), but not for DynamoDB.
+def test_members_of_a_set_with_equal_texts_are_written_once() -> None:
+    # These pairs differ in Python (a float is not exactly its shortest text), but not in DynamoDB.
     assert encode({0.1, Decimal("0.1")}) == {"NS": ["0.1"]}
     assert encode({1e23, 10**23}) == {"NS": ["1" + "0" * 23]}
 
@@ -150,7 +152,7 @@ def test_members_of_a_set_that_are_one_number_are_written_once() -> None:
     [object(), 1j, datetime(2026, 1, 1), UUID(int=0), range(3), Ellipsis, int, iter(()), encode],
     ids=lambda value: type(value).__name__,
 )
-def test_a_foreign_type_is_refused_by_name(value: object) -> None:
+def test_the_error_of_an_unsupported_type_names_it(value: object) -> None:
     with pytest.raises(InvalidValueError, match=type(value).__name__) as caught:
         encode(value)
     assert caught.value.hint is not None
@@ -159,25 +161,25 @@ def test_a_foreign_type_is_refused_by_name(value: object) -> None:
 @pytest.mark.parametrize(
     "number", [float("nan"), float("inf"), float("-inf"), Decimal("NaN"), Decimal("Infinity")]
 )
-def test_nan_and_infinity_are_refused(number: object) -> None:
+def test_encode_refuses_nan_and_infinity(number: object) -> None:
     with pytest.raises(InvalidValueError, match="not a number"):
         encode(number)
 
 
 @pytest.mark.parametrize("number", [int("1" * 39), Decimal("0." + "1" * 39)])
-def test_thirty_nine_digits_are_refused(number: object) -> None:
+def test_encode_refuses_numbers_with_39_digits(number: object) -> None:
     with pytest.raises(InvalidValueError, match="39 significant digits"):
         encode(number)
 
 
 @pytest.mark.parametrize("number", [10**126, -(10**126), Decimal("1E-131"), 1e-200, 1e300, Decimal("-1E126")])
-def test_numbers_out_of_range_are_refused(number: object) -> None:
+def test_encode_refuses_numbers_out_of_range(number: object) -> None:
     with pytest.raises(InvalidValueError, match="range"):
         encode(number)
 
 
 @pytest.mark.parametrize(
-    ("members", "said"),
+    ("members", "message"),
     [
         (set(), "is empty"),
         ({1, "a"}, "N and S"),
@@ -189,8 +191,8 @@ def test_numbers_out_of_range_are_refused(number: object) -> None:
         ({frozenset({"a"})}, "SS"),
     ],
 )
-def test_a_set_holds_one_kind_of_scalar_and_is_not_empty(members: set[object], said: str) -> None:
-    with pytest.raises(InvalidValueError, match=f"the set .*{said}"):
+def test_a_set_must_have_members_of_one_scalar_type(members: set[object], message: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"the set .*{message}"):
         encode(members)
 
 
@@ -212,7 +214,7 @@ def test_a_refusal_names_the_place(values: dict[str, object], place: str) -> Non
     assert str(caught.value).startswith(f"{place}: {caught.value.problem}")
 
 
-def test_a_list_nested_without_end_is_refused() -> None:
+def test_an_endlessly_nested_list_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(InvalidValueError, match="nested"):
@@ -248,7 +250,7 @@ MALFORMED: list[Any] = [
 
 
 @pytest.mark.parametrize("attribute", MALFORMED, ids=repr)
-def test_what_is_not_an_attribute_is_not_decoded(attribute: Any) -> None:
+def test_a_malformed_attribute_is_not_decoded(attribute: Any) -> None:
     with pytest.raises(InvalidValueError):
         decode(attribute)
 
@@ -260,7 +262,7 @@ def test_what_is_not_an_attribute_is_not_decoded(attribute: Any) -> None:
         ({"a": {"L": [{"S": "x"}, {"M": {"b": {"N": "many"}}}]}}, "a[1].b"),
     ],
 )
-def test_decoding_names_the_place_of_what_it_cannot_read(item: Any, place: str) -> None:
+def test_the_error_of_decoding_names_the_place(item: Any, place: str) -> None:
     with pytest.raises(InvalidValueError) as caught:
         decode_item(item)
     assert caught.value.place == place
@@ -270,7 +272,7 @@ def test_decoding_names_the_place_of_what_it_cannot_read(item: Any, place: str) 
 
 
 @given(items())
-def test_the_stored_form_is_stable_and_means_the_same(item: dict[str, Any]) -> None:
+def test_the_stored_form_is_stable_and_decodes_to_the_same_values(item: dict[str, Any]) -> None:
     before = deepcopy(item)
     kept, size = canonical_item(item)
     assert item == before
@@ -280,7 +282,7 @@ def test_the_stored_form_is_stable_and_means_the_same(item: dict[str, Any]) -> N
 
 
 @given(attributes())
-def test_a_value_weighs_the_same_in_any_spelling(attribute: dict[str, Any]) -> None:
+def test_a_value_has_the_same_size_in_any_spelling(attribute: dict[str, Any]) -> None:
     kept = canonical_item({"x": attribute})[0]["x"]
     assert attribute_size(attribute) == attribute_size(kept) == item_size({"x": attribute}) - 1
 
@@ -338,7 +340,7 @@ def test_the_stored_form_normalises_numbers_sets_and_base64() -> None:
     ],
     ids=repr,
 )
-def test_what_is_malformed_is_not_stored(attribute: Any) -> None:
+def test_a_malformed_attribute_is_not_stored(attribute: Any) -> None:
     with pytest.raises(InvalidValueError) as caught:
         canonical_item({"spot": attribute})
     assert caught.value.place.startswith("spot")
@@ -359,7 +361,7 @@ def test_a_lone_surrogate_is_not_stored(item: Any, place: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "\ud800", 5, None])
-def test_an_attribute_has_a_proper_name(name: Any) -> None:
+def test_an_attribute_needs_a_valid_name(name: Any) -> None:
     with pytest.raises(InvalidValueError, match="name"):
         canonical_item({name: {"S": "a"}})
 
@@ -372,8 +374,8 @@ def _nest(levels: int, *, maps: bool) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("maps", [True, False])
-def test_thirty_two_levels_are_stored_and_thirty_three_are_not(maps: bool) -> None:
-    item = {"a": _nest(31, maps=maps)}  # the value inside is the 32nd level
+def test_32_levels_are_stored_and_33_are_not(maps: bool) -> None:
+    item = {"a": _nest(31, maps=maps)}  # the innermost value is the 32nd level
     assert canonical_item(item)[0] == item
     for levels in (32, 2000):
         with pytest.raises(InvalidValueError, match="nested more than 32 levels deep") as caught:
