@@ -1,9 +1,9 @@
-"""What the local servers do otherwise than DynamoDB does; reviewed, each with its reason and as narrow as can be.
+"""Where the local servers deviate from DynamoDB. Each entry is reviewed, has a reason, and is as narrow as possible.
 
-A `Deviation` excuses one kind of disagreement between the embedded engine and a server. It tells which disagreements
-it stands for, so whatever it does not describe still fails a test; and it has an example that must go on showing it, so
-that nothing stays here longer than it is true. Where both local servers agree with each other and not with us, we are
-probably wrong; no entry here is of that kind.
+A `Deviation` excuses one kind of disagreement between the embedded engine and a server. It recognizes the
+disagreements that it excuses, so any other disagreement still fails a test. Its example must still show the deviation:
+once the server is fixed, a test asks for the entry to be removed. If both local servers agreed with each other and
+disagreed with us, we would probably be wrong; no entry is of that kind.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from differential_outcome import Look, PageContent, exactly, numbers_by_value
+from differential_outcome import Normalize, PageContent, normalize_numbers, sort_sets
 from differential_pair import Adapt, Disagreement, keep
 from differential_strategies import TABLE
 
@@ -70,7 +70,7 @@ __all__ = ["SERVERS", "Deviation", "Example", "Server"]
 
 @dataclass(frozen=True)
 class Example:
-    """A request that shows a deviation, and what to ask it of; ``earlier`` has been asked before."""
+    """A request that shows a deviation, the table and its items, and the requests to send before it (``earlier``)."""
 
     request: Request[Any]
     schema: TableSchema
@@ -80,7 +80,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Deviation:
-    """A server's own way, the disagreements that come of it, and one of them."""
+    """How a server deviates, a function that recognizes the resulting disagreements, and an example."""
 
     reason: str
     explains: Callable[[Disagreement], bool]
@@ -89,19 +89,19 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Server:
-    """A server, and what is excused in it.
+    """A server and its known deviations.
 
-    ``look`` is how its items are compared, ``adapt`` how it is asked; ``judges`` says whether its refusals are
-    strict enough to measure our checks by.
+    ``normalize`` prepares its items for a comparison, and ``adapt`` prepares the requests. ``is_strict`` means that
+    it refuses enough invalid requests for us to compare our checks with it.
     """
 
     deviations: tuple[Deviation, ...] = ()
-    look: Look = exactly
+    normalize: Normalize = sort_sets
     adapt: Adapt = keep
-    judges: bool = True
+    is_strict: bool = True
 
     def excuse(self, disagreement: Disagreement) -> Deviation | None:
-        """The deviation that explains the disagreement, if one does."""
+        """Return the deviation that explains the disagreement, if there is one."""
         return next((known for known in self.deviations if known.explains(disagreement)), None)
 
 
@@ -114,7 +114,7 @@ KEY: Item = {"pk": {"S": "a"}}
 ITEM: Item = {**KEY, "x": {"S": "x"}, "a": {"N": "1"}}
 
 
-# --- what a request looked at -----------------------------------------------------------------------------
+# --- parts of a request -----------------------------------------------------------------------------------
 
 
 def _updates(seen: Disagreement) -> Iterator[UpdateItem]:
@@ -123,7 +123,7 @@ def _updates(seen: Disagreement) -> Iterator[UpdateItem]:
 
 
 def _conditions(seen: Disagreement) -> Iterator[tuple[Condition, tuple[Item, ...]]]:
-    """The conditions of the request, each with the items it was evaluated on."""
+    """The conditions of the request, each with the items that it was evaluated on."""
     request = seen.request
     if isinstance(request, Query | Scan):
         if request.filter is not None:
@@ -183,7 +183,7 @@ def _fallbacks(new: SetValue) -> Iterator[object]:
 
 
 def _finds_unfit(seen: Disagreement) -> bool:
-    """Our side found, on meeting its item, that an update does not fit it."""
+    """Whether the embedded engine refused an update because it does not fit its item."""
     if isinstance(seen.request, TransactWrite):
         canceled = seen.embedded.kind == "TransactionCanceledError"
         return canceled and any(code == "ValidationError" for code, _ in seen.embedded.content)
@@ -193,21 +193,21 @@ def _finds_unfit(seen: Disagreement) -> bool:
 # --- DynamoDB Local ---------------------------------------------------------------------------------------
 
 
-def _unfit_update_refuses_the_whole(seen: Disagreement) -> bool:
+def _unfit_update_refuses_transaction(seen: Disagreement) -> bool:
     return isinstance(seen.request, TransactWrite) and _finds_unfit(seen) and seen.server.refused
 
 
-def _fallback_read_though_not_needed(seen: Disagreement) -> bool:
+def _reads_unneeded_fallback(seen: Disagreement) -> bool:
     sets = (step for update in _updates(seen) for step in update.update.actions if isinstance(step, Set))
     return (
         any(isinstance(fallback, Path) for step in sets for fallback in _fallbacks(step.value))
         and seen.server.refused
-        and "refers to an attribute that does not exist" in seen.server.words
+        and "refers to an attribute that does not exist" in seen.server.message
     )
 
 
-def _equal_number_keys_taken_twice(seen: Disagreement) -> bool:
-    if not (seen.embedded.refused and "name the same item" in seen.embedded.words and seen.server.ok):
+def _accepts_equal_number_keys(seen: Disagreement) -> bool:
+    if not (seen.embedded.refused and "name the same item" in seen.embedded.message and seen.server.ok):
         return False
     written = [repr([key[part.name] for part in seen.schema.keys]) for key in _keys(seen.request)]
     return len(set(written)) == len(written)
@@ -218,7 +218,7 @@ def _keys(request: BatchGet | TransactGet | BatchWrite | TransactWrite) -> Itera
     yield from (part.item if isinstance(part, PutItem) else part.key for part in parts)
 
 
-def _last_key_left_out_of_one_row(seen: Disagreement) -> bool:
+def _omits_last_key_of_single_row(seen: Disagreement) -> bool:
     if not isinstance(seen.request, Query) or not (seen.embedded.ok and seen.server.ok):
         return False
     ours: list[PageContent] = seen.embedded.content
@@ -227,29 +227,29 @@ def _last_key_left_out_of_one_row(seen: Disagreement) -> bool:
     )
 
 
-def _scan_filters_on_what_the_index_lacks(seen: Disagreement) -> bool:
-    said = seen.embedded.refused and "the filter uses" in seen.embedded.words
-    return isinstance(seen.request, Scan) and said and seen.server.ok
+def _scan_filters_on_unprojected_attribute(seen: Disagreement) -> bool:
+    refused = seen.embedded.refused and "the filter uses" in seen.embedded.message
+    return isinstance(seen.request, Scan) and refused and seen.server.ok
 
 
-def _path_into_a_key_in_a_transaction(seen: Disagreement) -> bool:
-    said = seen.embedded.refused and "leads into" in seen.embedded.words
-    return isinstance(seen.request, TransactWrite) and said and seen.server.ok
+def _accepts_path_into_key_in_transaction(seen: Disagreement) -> bool:
+    refused = seen.embedded.refused and "leads into" in seen.embedded.message
+    return isinstance(seen.request, TransactWrite) and refused and seen.server.ok
 
 
-def _index_key_of_a_wrong_type_added(seen: Disagreement) -> bool:
+def _adds_index_key_of_wrong_type(seen: Disagreement) -> bool:
     types = {part.name: part.type for index in seen.schema.indexes for part in index.keys}
     added = (step for update in _updates(seen) for step in update.update.actions if isinstance(step, Add))
     wrong = any(types.get(str(step.path.parts[0]), "N") != "N" for step in added)
     return wrong and not seen.embedded.ok and seen.server.ok
 
 
-def _index_key_too_long_updated(seen: Disagreement) -> bool:
-    said = "of index" in seen.embedded.words and "bytes; DynamoDB allows" in seen.embedded.words
-    return isinstance(seen.request, UpdateItem) and seen.embedded.refused and said and seen.server.ok
+def _updates_too_long_index_key(seen: Disagreement) -> bool:
+    too_long = "of index" in seen.embedded.message and "bytes; DynamoDB allows" in seen.embedded.message
+    return isinstance(seen.request, UpdateItem) and seen.embedded.refused and too_long and seen.server.ok
 
 
-def _literal_compared_one_level_deeper(seen: Disagreement) -> bool:
+def _accepts_deeper_literal_in_comparison(seen: Disagreement) -> bool:
     literals = [
         operand.attribute
         for condition, _ in _conditions(seen)
@@ -261,7 +261,7 @@ def _literal_compared_one_level_deeper(seen: Disagreement) -> bool:
 
 
 def _depth(attribute: Mapping[str, Any]) -> int:
-    """The lists and maps in which the innermost value lies."""
+    """The number of lists and maps around the innermost value."""
     inner = [*attribute.get("L", ()), *attribute.get("M", {}).values()]
     return 1 + max(map(_depth, inner), default=0) if attribute.keys() & {"L", "M"} else 0
 
@@ -271,20 +271,21 @@ def _nest(depth: int) -> dict[str, Any]:
 
 
 DYNAMODB_LOCAL = Server(
-    # keeps numbers inside lists and maps, and those that ADD creates, as they were written; DynamoDB in its own form
-    look=numbers_by_value,
+    # numbers inside lists and maps, and those that ADD creates, keep their text; DynamoDB stores the canonical form
+    normalize=normalize_numbers,
     deviations=(
         Deviation(
-            "An update in a transaction that does not fit its item makes the whole call a ValidationException; "
-            "DynamoDB cancels the transaction, with ValidationError among the reasons.",
-            _unfit_update_refuses_the_whole,
+            "Answers a transaction with a ValidationException if an update does not fit its item; DynamoDB cancels "
+            "the transaction with ValidationError among the reasons.",
+            _unfit_update_refuses_transaction,
             Example(
                 TransactWrite((UpdateItem(TABLE, KEY, Update((Set(path("b"), path("c")),))),), "t"), PLAIN
             ),
         ),
         Deviation(
-            "Reads the second operand of if_not_exists even when it is not needed, and complains when it is missing.",
-            _fallback_read_though_not_needed,
+            "Reads the second operand of if_not_exists even when it is not needed, and refuses the update if that "
+            "operand is missing.",
+            _reads_unneeded_fallback,
             Example(
                 UpdateItem(TABLE, KEY, Update((Set(path("b"), IfNotExists(path("a"), path("c"))),))),
                 PLAIN,
@@ -292,50 +293,52 @@ DYNAMODB_LOCAL = Server(
             ),
         ),
         Deviation(
-            "Looks for duplicates in batches and transactions by the text of number keys: 1 and 1.0 pass as two items.",
-            _equal_number_keys_taken_twice,
+            "Compares number keys as text to find duplicates in batches and transactions: it accepts 1 and 1.0 as "
+            "two items.",
+            _accepts_equal_number_keys,
             Example(
                 BatchGet(tuple(GetItem(TABLE, {"pk": {"N": text}}, True) for text in ("1", "1.0"))), NUMBERED
             ),
         ),
         Deviation(
-            "Gives no last key where the key condition admits one row only, though the limit ended the page; the "
-            "page that would follow is empty.",
-            _last_key_left_out_of_one_row,
+            "Returns no last key if the key condition can match one row only, although the limit ended the page; in "
+            "DynamoDB an empty page follows.",
+            _omits_last_key_of_single_row,
             Example(Query(TABLE, KeyCondition("pk", {"S": "a"}), limit=1), PLAIN, (KEY,)),
         ),
         Deviation(
-            "Lets a scan of an index filter on attributes that the index does not hold, but no query; what is not "
-            "held then counts as missing or not, whatever the table holds.",
-            _scan_filters_on_what_the_index_lacks,
+            "Accepts a filter on attributes that the index does not project in a scan, though not in a query; the "
+            "filter may or may not treat them as missing, whatever the table holds.",
+            _scan_filters_on_unprojected_attribute,
             Example(Scan(TABLE, "by-x", Exists(path("a"))), INDEXED, (ITEM,)),
         ),
         Deviation(
-            "Lets conditions of a transaction look into the parts of a key attribute, but of no single write.",
-            _path_into_a_key_in_a_transaction,
+            "Accepts paths into a key attribute in the conditions of a transaction, though not in those of a single "
+            "write.",
+            _accepts_path_into_key_in_transaction,
             Example(
                 TransactWrite((ConditionCheck(TABLE, KEY, Not(Exists(path("pk", "a")))),), "t"), PLAIN, (KEY,)
             ),
         ),
         Deviation(
-            "Lets ADD create an attribute that an index has as a key of another type; DynamoDB refuses it, and so does "
-            "this server where SET does it.",
-            _index_key_of_a_wrong_type_added,
+            "Lets ADD create an attribute of another type than the index key of that name; DynamoDB refuses this, "
+            "and this server refuses the same with SET.",
+            _adds_index_key_of_wrong_type,
             Example(UpdateItem(TABLE, KEY, Update((Add(path("x"), value(1)),))), INDEXED),
         ),
         Deviation(
-            "Lets an update create an item whose key is too long for the index that it is a sort key of; a put is "
-            "refused.",
-            _index_key_too_long_updated,
+            "Lets an update create an item whose key is too long to be the sort key of an index; it refuses to put "
+            "the same item.",
+            _updates_too_long_index_key,
             Example(
                 UpdateItem(TABLE, {"pk": {"S": "k" * 1025}}, Update(())),
                 replace(PLAIN, indexes=(IndexSchema("by-x", KeyAttribute("x"), KeyAttribute("pk")),)),
             ),
         ),
         Deviation(
-            "Takes literals of 33 levels where they are only compared, and 32 like others where they are stored. We "
-            "take 32 everywhere: nothing stored could equal more.",
-            _literal_compared_one_level_deeper,
+            "Accepts literals with 33 levels if they are only compared, and with 32 if they are stored. We accept "
+            "32 everywhere: no stored value could equal a deeper one.",
+            _accepts_deeper_literal_in_comparison,
             Example(Scan(TABLE, filter=Compare("<>", path("a"), Value(_nest(32)))), PLAIN),
         ),
     ),
@@ -345,23 +348,23 @@ DYNAMODB_LOCAL = Server(
 # --- ministack --------------------------------------------------------------------------------------------
 
 
-def _with_canonical_keys(schema: TableSchema, asked: Any) -> Any:
-    """Number keys in their one canonical form."""
-    match asked:
+def _make_keys_canonical(schema: TableSchema, part: Any) -> Any:
+    """Write number keys in their canonical form."""
+    match part:
         case BatchGet(reads) | TransactGet(reads):
-            return replace(asked, reads=tuple(_with_canonical_keys(schema, read) for read in reads))
+            return replace(part, reads=tuple(_make_keys_canonical(schema, read) for read in reads))
         case TransactWrite(actions) | BatchWrite(actions):
-            return replace(asked, actions=tuple(_with_canonical_keys(schema, action) for action in actions))
+            return replace(part, actions=tuple(_make_keys_canonical(schema, action) for action in actions))
         case PutItem(_, item):
-            return replace(asked, item=_with_canonical_keys(schema, item))
+            return replace(part, item=_make_keys_canonical(schema, item))
         case Mapping():
-            key = canonical_item({part.name: asked[part.name] for part in schema.keys})[0]
-            return {**asked, **key}
+            key = canonical_item({attribute.name: part[attribute.name] for attribute in schema.keys})[0]
+            return {**part, **key}
         case Query(_, KeyCondition() as key):
-            return replace(asked, key=replace(key, equals=canonical_attribute(key.equals)))
+            return replace(part, key=replace(key, equals=canonical_attribute(key.equals)))
         case Scan():
-            return asked
-    return replace(asked, key=_with_canonical_keys(schema, asked.key))
+            return part
+    return replace(part, key=_make_keys_canonical(schema, part.key))
 
 
 def _equates_missing(seen: Disagreement) -> bool:
@@ -373,7 +376,7 @@ def _equates_missing(seen: Disagreement) -> bool:
     )
 
 
-def _size_of_what_has_none(seen: Disagreement) -> bool:
+def _measures_value_without_size(seen: Disagreement) -> bool:
     measured = (
         resolve(operand.path, item)
         for condition, items in _conditions(seen)
@@ -392,7 +395,7 @@ def _unfit_update_passes(seen: Disagreement) -> bool:
     return _finds_unfit(seen) and seen.server.ok
 
 
-def _sum_of_over_28_digits(seen: Disagreement) -> bool:
+def _rounds_sum_to_28_digits(seen: Disagreement) -> bool:
     for update in _updates(seen):
         try:
             after = apply_update(update.update, _find_stored(seen, update) or canonical_item(update.key)[0])
@@ -406,15 +409,15 @@ def _sum_of_over_28_digits(seen: Disagreement) -> bool:
     return False
 
 
-def _token_of_rewritten_numbers(seen: Disagreement) -> bool:
+def _compares_rewritten_numbers_with_token(seen: Disagreement) -> bool:
     if not isinstance(seen.request, TransactWrite):
         return False
     puts = [action.item for action in seen.request.actions if isinstance(action, PutItem)]
-    rewritten = any(exactly(item) != exactly(canonical_item(item)[0]) for item in puts)
+    rewritten = any(sort_sets(item) != sort_sets(canonical_item(item)[0]) for item in puts)
     return rewritten and seen.embedded.ok and seen.server.kind == "TokenReusedError"
 
 
-def _prefix_of_a_wrong_type_refused(seen: Disagreement) -> bool:
+def _refuses_prefix_of_wrong_type(seen: Disagreement) -> bool:
     prefixes = (
         resolve(node.prefix, item)
         for condition, items in _conditions(seen)
@@ -423,10 +426,10 @@ def _prefix_of_a_wrong_type_refused(seen: Disagreement) -> bool:
         for item in items
     )
     odd = any(found is not None and not found.keys() & {"S", "B"} for found in prefixes)
-    return odd and seen.server.refused and "begins_with, operand type" in seen.server.words
+    return odd and seen.server.refused and "begins_with, operand type" in seen.server.message
 
 
-def _finds_nothing_if_nothing_is_projected(seen: Disagreement) -> bool:
+def _misses_item_without_projected_attributes(seen: Disagreement) -> bool:
     if not isinstance(seen.request, TransactGet) or not (seen.embedded.ok and seen.server.ok):
         return False
     theirs: list[Item | None] = seen.server.content
@@ -436,29 +439,29 @@ def _finds_nothing_if_nothing_is_projected(seen: Disagreement) -> bool:
 TWICE = TransactWrite((PutItem(TABLE, {**KEY, "a": {"N": "1.0"}}),), "t")
 
 MINISTACK = Server(
-    # takes 10 and 1e1 for different keys
-    adapt=_with_canonical_keys,
-    # refuses few of the things that DynamoDB refuses, so it says nothing about our checks
-    judges=False,
+    # it treats 10 and 1e1 as different keys
+    adapt=_make_keys_canonical,
+    # it accepts many requests that DynamoDB refuses, so our checks cannot be compared with it
+    is_strict=False,
     deviations=(
         Deviation(
-            "Takes two operands that are both missing for equal; DynamoDB lets only <> hold.",
+            "Treats two missing operands as equal; in DynamoDB they are unequal.",
             _equates_missing,
             Example(PutItem(TABLE, KEY, Compare("=", path("b"), path("c"))), PLAIN),
         ),
         Deviation(
-            "Gives numbers, booleans and null a size; in DynamoDB they have none, and nothing compares with it.",
-            _size_of_what_has_none,
+            "Returns a size for numbers, booleans and null; in DynamoDB they have none, and it counts as missing.",
+            _measures_value_without_size,
             Example(Scan(TABLE, filter=Compare(">=", Size(path("a")), value(0))), PLAIN, (ITEM,)),
         ),
         Deviation(
-            "Lets many updates pass that do not fit their item, and leaves out what does not fit.",
+            "Accepts many updates that do not fit their item, and skips the parts that do not fit.",
             _unfit_update_passes,
             Example(UpdateItem(TABLE, KEY, Update((Add(path("b", "c"), value(1)),))), PLAIN),
         ),
         Deviation(
-            "Adds and subtracts with 28 digits; numbers have 38.",
-            _sum_of_over_28_digits,
+            "Adds and subtracts with 28 digits; DynamoDB uses 38.",
+            _rounds_sum_to_28_digits,
             Example(
                 UpdateItem(
                     TABLE, KEY, Update((Set(path("b"), Plus(value(10**30), value(1))),)), returns="new"
@@ -467,23 +470,24 @@ MINISTACK = Server(
             ),
         ),
         Deviation(
-            "Remembers a transaction with its numbers rewritten into their canonical form, so that the very same "
-            "request, sent again with its token, counts as another if it had them in another form.",
-            _token_of_rewritten_numbers,
+            "Stores a transaction's token with the numbers in canonical form; if the request had them in another "
+            "form, it treats the same request with the same token as a different one.",
+            _compares_rewritten_numbers_with_token,
             Example(TWICE, PLAIN, earlier=(TWICE,)),
         ),
         Deviation(
-            "Refuses a prefix that is read from the item and is no text or bytes; DynamoDB takes it as not matching.",
-            _prefix_of_a_wrong_type_refused,
+            "Refuses begins_with if the prefix is an attribute that is neither a string nor binary; in DynamoDB it "
+            "does not match.",
+            _refuses_prefix_of_wrong_type,
             Example(Scan(TABLE, filter=BeginsWith(path("x"), path("a"))), PLAIN, (ITEM,)),
         ),
         Deviation(
-            "An item of which a transactional read projects nothing is as one that is not there.",
-            _finds_nothing_if_nothing_is_projected,
+            "Reports an item as missing if a transactional read projects none of its attributes.",
+            _misses_item_without_projected_attributes,
             Example(TransactGet((GetItem(TABLE, KEY, projection=(path("b"),)),)), PLAIN, (KEY,)),
         ),
     ),
 )
 
 SERVERS: Mapping[str, Server] = {"ministack": MINISTACK, "DynamoDB Local": DYNAMODB_LOCAL}
-"""The servers that are known to deviate, by the names the suites give them; any other is taken at its word."""
+"""The servers with known deviations, by their names in the suites; any other server is expected to have none."""

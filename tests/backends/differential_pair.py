@@ -1,4 +1,4 @@
-"""Two backends with the same table, the embedded engine and one over the wire, asked the same and compared."""
+"""Send the same requests to the embedded engine and to a server with the same table, and compare the outcomes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 from uuid import uuid4
 
-from differential_outcome import Look, Outcome, PageContent, Send, outcome
+from differential_outcome import Normalize, Outcome, PageContent, Send, get_outcome
 from hypothesis import settings
 from rig.servers import ENVIRONMENT, GIVEN, start_server
 
@@ -49,29 +49,29 @@ __all__ = [
     "Adapt",
     "Disagreement",
     "Pair",
-    "acceptable",
-    "check_wire",
+    "is_acceptable",
+    "open_checked_wire",
     "examples",
     "open_pair",
-    "raw_wire",
+    "open_unchecked_wire",
     "keep",
 ]
 
 Adapt: TypeAlias = Callable[[TableSchema, Any], Any]
-"""A request or item in the form in which a server is asked; both sides are asked in that form."""
+"""A function that returns a request or item in the form that a server supports; both sides receive that form."""
 
 
-def keep(schema: TableSchema, asked: Any) -> Any:
-    """As it is."""
-    return asked
+def keep(schema: TableSchema, part: Any) -> Any:
+    """Return the request or item unchanged."""
+    return part
 
 
 def examples(count: int) -> settings:
-    """So many examples in an everyday run, thirty times as many when tortured."""
+    """Run ``count`` examples in an everyday run, thirty times as many under torture."""
     return settings(max_examples=count * 30 if os.environ.get("HOLDALL_TORTURE") else count)
 
 
-# --- the two ways over the wire ---------------------------------------------------------------------------
+# --- requests over the wire -------------------------------------------------------------------------------
 
 
 def _endpoint(server: str) -> tuple[Endpoint, Mapping[str, str]]:
@@ -80,8 +80,8 @@ def _endpoint(server: str) -> tuple[Endpoint, Mapping[str, str]]:
 
 
 @contextmanager
-def check_wire(server: str, single_writes: SingleWrites = "auto") -> Iterator[Send]:
-    """Requests to a server as an application sends them."""
+def open_checked_wire(server: str, single_writes: SingleWrites = "auto") -> Iterator[Send]:
+    """Send requests to a server as an application does."""
     endpoint, environment = _endpoint(server)
     backend = DynamoBackend(endpoint, find_credentials(environment=environment), single_writes=single_writes)
     try:
@@ -91,8 +91,8 @@ def check_wire(server: str, single_writes: SingleWrites = "auto") -> Iterator[Se
 
 
 @contextmanager
-def raw_wire(server: str) -> Iterator[Send]:
-    """Requests to a server as they are: rendered and delivered, but not checked by us."""
+def open_unchecked_wire(server: str) -> Iterator[Send]:
+    """Send requests to a server without our checks: they are only rendered and delivered."""
     endpoint, environment = _endpoint(server)
     tls = tls_context() if endpoint.scheme == "https" else None
     transport = Transport(Target(endpoint.host, endpoint.port, tls))
@@ -116,7 +116,7 @@ def _reply(request: Request[Any], payload: Mapping[str, Any]) -> Any:
             into_keys = (
                 path.parts[0] in read.key for read in reads for path in read.projection if path.parts[1:]
             )
-            # accepted though we would have refused: such an item cannot be matched to its read
+            # the server accepts a request that we would refuse: such an item cannot be matched to its read
             return BatchGetReply(()) if any(into_keys) else decode_batch_get(request, [payload])
         case BatchWrite():
             assert not payload.get("UnprocessedItems")
@@ -131,18 +131,18 @@ def _reply(request: Request[Any], payload: Mapping[str, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A request that the two sides answered differently, with what the table held before it."""
+    """A request with different outcomes on the two sides, and the items that the table held before it."""
 
     schema: TableSchema
     stored: tuple[Item, ...]
     request: Any
     embedded: Outcome
     server: Outcome
-    told: str
+    difference: str
 
     def __str__(self) -> str:
         return (
-            f"{self.told}\n  table:    {self.schema}\n  held:     {self.stored}\n  request:  {self.request}\n"
+            f"{self.difference}\n  table:    {self.schema}\n  held:     {self.stored}\n  request:  {self.request}\n"
             f"  embedded: {self.embedded}\n  server:   {self.server}"
         )
 
@@ -150,38 +150,42 @@ class Disagreement:
 class Pair:
     """One table on both sides."""
 
-    def __init__(self, schema: TableSchema, embedded: Send, wire: Send, look: Look) -> None:
+    def __init__(self, schema: TableSchema, embedded: Send, wire: Send, normalize: Normalize) -> None:
         self.schema = schema
         self.embedded = embedded
         self.wire = wire
-        self._look = look
+        self._normalize = normalize
 
-    def ask(self, request: Request[Any]) -> Disagreement | None:
-        """Send the request to both; what they differ in though they must not."""
+    def compare(self, request: Request[Any]) -> Disagreement | None:
+        """Send the request to both sides; return their disagreement, or None if they agree."""
         stored = self.embedded(Scan(self.schema.name)).items
-        ours, theirs = self.answers(request)
-        told = self._difference(on_table(request, self.schema.name), ours, theirs)
-        if told is None and request.writes:
-            told = self._contents_differ()
-        return None if told is None else Disagreement(self.schema, stored, request, ours, theirs, told)
+        ours, theirs = self.send_to_both(request)
+        difference = self._compare_outcomes(move_to_table(request, self.schema.name), ours, theirs)
+        if difference is None and request.writes:
+            difference = self._compare_contents()
+        if difference is None:
+            return None
+        return Disagreement(self.schema, stored, request, ours, theirs, difference)
 
-    def answers(self, request: Request[Any]) -> tuple[Outcome, Outcome]:
-        """What the embedded engine makes of the request, and what the server does."""
-        here = on_table(request, self.schema.name)
-        return outcome(self.embedded, here, self._look), outcome(self.wire, here, self._look)
+    def send_to_both(self, request: Request[Any]) -> tuple[Outcome, Outcome]:
+        """Return the outcome on the embedded engine, and the one on the server."""
+        here = move_to_table(request, self.schema.name)
+        return get_outcome(self.embedded, here, self._normalize), get_outcome(
+            self.wire, here, self._normalize
+        )
 
-    def _difference(self, request: Request[Any], ours: Outcome, theirs: Outcome) -> str | None:
+    def _compare_outcomes(self, request: Request[Any], ours: Outcome, theirs: Outcome) -> str | None:
         if ours.refused and not theirs.ok:
-            return None  # which of several reasons for a refusal comes first is not defined
+            return None  # if there are several reasons to refuse, which one is reported is not defined
         if isinstance(request, Query | Scan) and ours.ok and theirs.ok:
-            exact = isinstance(request, Query) and self._without_ties(request)
-            same = same_pages(ours.content, theirs.content, exact=exact)
+            exact = isinstance(request, Query) and self._is_ordered(request)
+            same = are_same_pages(ours.content, theirs.content, exact=exact)
         else:
             same = ours == theirs
-        return None if same else "the answers differ"
+        return None if same else "the outcomes differ"
 
-    def _without_ties(self, request: Query) -> bool:
-        """Whether the sort key gives the rows one order; among equals a server may take any."""
+    def _is_ordered(self, request: Query) -> bool:
+        """Whether the sort keys are unique; a server may return rows with equal sort keys in any order."""
         if request.index is None:
             return True
         index = self.schema.index(request.index)
@@ -191,21 +195,21 @@ class Pair:
         places = [repr(row[index.sort.name]) for row in rows]
         return len(set(places)) == len(places)
 
-    def _contents_differ(self) -> str | None:
+    def _compare_contents(self) -> str | None:
         for index in (None, *(index.name for index in self.schema.indexes)):
             scan = Scan(self.schema.name, index=index)
             ours, theirs = self._rows(self.embedded, scan), self._rows(self.wire, scan)
             if ours != theirs:
                 what = index or "the table"
-                return f"then {what} holds other items:\n  embedded: {ours}\n  server:   {theirs}"
+                return f"afterwards {what} holds different items:\n  embedded: {ours}\n  server:   {theirs}"
         return None
 
     def _rows(self, send: Send, scan: Scan) -> list[str]:
-        return _sort_items(map(self._look, send(scan).items))
+        return _sort_items(map(self._normalize, send(scan).items))
 
 
-def same_pages(ours: list[PageContent], theirs: list[PageContent], *, exact: bool) -> bool:
-    """Whether two series of pages agree; unless ``exact``, their rows may come in another order."""
+def are_same_pages(ours: list[PageContent], theirs: list[PageContent], *, exact: bool) -> bool:
+    """Whether two series of pages agree; unless ``exact``, the order of their rows may differ."""
     if exact:
         return ours == theirs
     shapes = ([(page.scanned, page.last_key is None) for page in pages] for pages in (ours, theirs))
@@ -222,8 +226,10 @@ def _sort_items(items: Iterable[Item]) -> list[str]:
 
 
 @contextmanager
-def open_pair(schema: TableSchema, wire: Send, look: Look, initial: Sequence[Item] = ()) -> Iterator[Pair]:
-    """A fresh table on both sides with some items in it."""
+def open_pair(
+    schema: TableSchema, wire: Send, normalize: Normalize, initial: Sequence[Item] = ()
+) -> Iterator[Pair]:
+    """Create a table with the initial items on both sides; delete it afterwards."""
     schema = replace(schema, name=f"{uuid4().hex[:24]}-holdall-differential")
     embedded = EmbeddedBackend(None)
     try:
@@ -231,30 +237,30 @@ def open_pair(schema: TableSchema, wire: Send, look: Look, initial: Sequence[Ite
             send(CreateTable(schema))
             for item in initial:
                 send(PutItem(schema.name, item))
-        yield Pair(schema, embedded.send_blocking, wire, look)
+        yield Pair(schema, embedded.send_blocking, wire, normalize)
     finally:
         embedded.close()
         with suppress(TableNotFoundError):
             wire(DeleteTable(schema.name))
 
 
-def acceptable(request: Any, schema: TableSchema) -> bool:
-    """Whether the checks that both sides share let the request through."""
+def is_acceptable(request: Any, schema: TableSchema) -> bool:
+    """Whether the request passes the checks that both sides share."""
     try:
-        check(on_table(request, schema.name), lambda name: schema)
+        check(move_to_table(request, schema.name), lambda name: schema)
     except HoldallError:
         return False
     return True
 
 
-def on_table(request: Any, table: str) -> Any:
-    """The same request of another table; a client token becomes that table's too."""
+def move_to_table(request: Any, table: str) -> Any:
+    """Address the request to another table, and make its client token unique to that table."""
     match request:
         case BatchGet(reads) | TransactGet(reads):
-            return replace(request, reads=tuple(on_table(read, table) for read in reads))
+            return replace(request, reads=tuple(move_to_table(read, table) for read in reads))
         case BatchWrite(actions):
-            return replace(request, actions=tuple(on_table(action, table) for action in actions))
+            return replace(request, actions=tuple(move_to_table(action, table) for action in actions))
         case TransactWrite(actions, token):
-            moved = tuple(on_table(action, table) for action in actions)
+            moved = tuple(move_to_table(action, table) for action in actions)
             return TransactWrite(moved, token if len(token) > 36 else f"{token}-{table}"[:36])
     return replace(request, table=table)

@@ -1,7 +1,7 @@
-"""Requests with something wrong in them, or just at the edge of wrong: keys, values, starts, names.
+"""Requests that are invalid, or only just valid: odd keys, values, start keys and names.
 
-Each is an acceptable request with one part replaced. Not all replacements are wrong for every table; that is for the
-two sides to say.
+Each is a valid request with one part replaced. Whether the result is still valid depends on the table; the two sides
+must agree on it.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ ODD_VALUES: tuple[Any, ...] = (
     {"M": {"": {"S": "a"}}},
     {"M": {"a": {"N": "x"}}},
 )
-"""Values at and beyond the edge of what an attribute can be."""
+"""Values at and beyond the limits of an attribute."""
 
 
 def _nest(depth: int) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _of_size(kind: str, size: int) -> dict[str, str]:
 
 @st.composite
 def malformed_keys(draw: st.DrawFn, schema: TableSchema) -> dict[str, Any]:
-    """A key with an attribute too few, too many, or of another type or size."""
+    """A key with an attribute missing, an extra one, or one of another type or size."""
     key = dict(draw(keys(schema)))
     name = draw(st.sampled_from(sorted(key)))
     match draw(st.integers(0, 3)):
@@ -208,7 +208,7 @@ odd_paths: Strategy = st.sampled_from(
 
 
 def odd_updates() -> st.SearchStrategy[Update]:
-    """Updates whose paths overlap, or with an odd literal in one of the actions."""
+    """Updates with overlapping paths or odd literals."""
     literal = odd_values.map(Value)
     path = (
         st.sampled_from([Path(("a",)), Path(("a", "b")), Path(("a", 0)), Path(("b",)), Path(("x",))])
@@ -296,7 +296,7 @@ def _odd_scans(draw: st.DrawFn, schema: TableSchema) -> Scan:
 
 
 def odd_requests(schema: TableSchema) -> st.SearchStrategy[Request[Any]]:
-    """Requests with one part replaced."""
+    """Valid requests with one part replaced."""
     put = st.builds(PutItem, st.just(TABLE), odd_items(schema))
     conditional = st.builds(PutItem, st.just(TABLE), items(schema), odd_conditions())
     delete = st.builds(DeleteItem, st.just(TABLE), malformed_keys(schema))
@@ -322,7 +322,7 @@ def odd_requests(schema: TableSchema) -> st.SearchStrategy[Request[Any]]:
         _odd_queries(schema),
         _odd_scans(schema),
         st.builds(Scan, st.just(TABLE), filter=odd_conditions()),
-        # one projection for all: a batch has no place for several
+        # a batch has a single projection for all its reads
         st.builds(BatchGet, st.lists(get, max_size=2).map(tuple) | projected.map(lambda read: (read,))),
         st.builds(TransactGet, st.lists(get | projected, max_size=2).map(tuple)),
         st.builds(BatchWrite, st.lists(put | delete | good, max_size=2).map(tuple)),
@@ -339,7 +339,7 @@ _ODD_PROJECTIONS = ((), ("a",), ("a", "a"), ("pk",), ("x",), ("",), ("n" * 255,)
 
 @st.composite
 def odd_tables(draw: st.DrawFn) -> TableSchema:
-    """Table definitions with odd names, types, keys, projections, or too many of them."""
+    """Table definitions with odd names, types, keys or projections, or with too many indexes."""
     parts = st.builds(KeyAttribute, st.sampled_from(_ODD_KEYS[:3]) | st.sampled_from(_ODD_KEYS), _odd_types)
     index = st.builds(
         IndexSchema,

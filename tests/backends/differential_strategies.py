@@ -1,8 +1,8 @@
 """Random tables, items and requests for the comparison of backends.
 
-Names, keys and values come from small pools on purpose, so that writes meet, conditions hold about as often as not,
-and queries find something. The requests are of the right shape but need not be acceptable: telling which are is part
-of what is compared.
+Names, keys and values come from small pools on purpose, so that several writes hit the same item, about half of the
+conditions hold, and queries find items. The requests are well-formed but not always valid: the comparison includes
+whether a backend refuses them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ KEYS: dict[KeyType, tuple[str, ...]] = {
     "N": ("-1.5", "0", "1", "1.0", "2", "1e1", "12345678901234567890123456789012345678"),
     "B": _base64(b"\x00", b"a", b"a\xff", b"\xff"),
 }
-"""The small key spaces; ``\\uffff`` and ``😀`` tell the order of UTF-8 from that of UTF-16."""
+"""The small key spaces; ``\\uffff`` and ``😀`` sort differently in UTF-8 and UTF-16."""
 
 STRINGS = ("", "a", "ab", "b", "é", "\uffff", "😀")
 NUMBERS = (
@@ -104,7 +104,7 @@ BINARIES = _base64(b"", b"a", b"ab", b"\xff")
 
 @st.composite
 def tables(draw: st.DrawFn) -> TableSchema:
-    """Keys of every type, with and without sort key, up to two indexes of every projection, some of them local."""
+    """Tables with keys of every type, with and without a sort key, and up to two indexes, some of them local."""
     types: dict[str, KeyType] = {name: draw(st.sampled_from(("S", "N", "B"))) for name in KEY_NAMES}
     sort = draw(st.booleans())
     names = KEY_NAMES if sort else ("pk", "x", "y")
@@ -203,7 +203,7 @@ def _index_parts(schema: TableSchema) -> dict[str, KeyType]:
 
 @cache
 def items(schema: TableSchema) -> st.SearchStrategy[dict[str, Attribute]]:
-    """Items of the table; most are in its indexes."""
+    """Items of the table; most of them are also in its indexes."""
     values = {name: _key_values(kind) for name, kind in _index_parts(schema).items()}
     others = st.dictionaries(st.sampled_from(NAMES), attributes, max_size=3)
     return st.builds(
@@ -232,7 +232,7 @@ def _paths(heads: Sequence[str]) -> Strategy:
 
 @cache
 def conditions(schema: TableSchema) -> st.SearchStrategy[Condition]:
-    """Conditions with every node and kind of operand, sensible or not."""
+    """Conditions with every kind of node and operand, sensible or not."""
     return _conditions(_heads(schema))
 
 
@@ -349,7 +349,7 @@ def _actions(schema: TableSchema) -> st.SearchStrategy[TransactAction]:
 
 @cache
 def _transactions(schema: TableSchema) -> Strategy:
-    """The few tokens make for repeated ones."""
+    """Transactions with one of three tokens, so that tokens repeat."""
     actions = st.lists(_actions(schema), min_size=1, max_size=4).map(tuple)
     return st.builds(TransactWrite, actions, st.sampled_from(["one", "two", "three"]))
 
@@ -414,7 +414,7 @@ def _queries(draw: st.DrawFn, schema: TableSchema) -> Query:
 
 @cache
 def _some_selection(heads: Sequence[str]) -> Strategy:
-    """What to give back of each row, or only the count; a count has no use for a projection, and none is sent."""
+    """A projection of the rows, or only their count; a request for the count sends no projection."""
     counted: Strategy = st.just({"count_only": True})
     return counted | _some_projection(heads).map(lambda projection: {"projection": projection})
 
@@ -459,7 +459,7 @@ def writes(schema: TableSchema) -> Strategy:
 
 @cache
 def reads(schema: TableSchema) -> Strategy:
-    """Requests that read; of queries and scans the first page."""
+    """Requests that read; queries and scans start with the first page."""
     return st.one_of(
         _gets(schema), _batch_gets(schema), _transact_gets(schema), _queries(schema), _scans(schema)
     )
@@ -467,5 +467,5 @@ def reads(schema: TableSchema) -> Strategy:
 
 @cache
 def requests(schema: TableSchema) -> st.SearchStrategy[Request[Any]]:
-    """Requests of every kind but those of tables themselves."""
+    """Requests of every kind except those that create, describe or delete tables."""
     return writes(schema) | reads(schema)

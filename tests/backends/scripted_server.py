@@ -1,8 +1,8 @@
-"""A server on the loopback interface that does to each request what the test says, down to the byte.
+"""A server on the loopback interface that answers each request with exactly the bytes that the test specifies.
 
-It reads requests properly and answers by script: any bytes at all, in any pieces, at any time, and then the connection
-is kept, closed or reset. What no well-behaved server would do is played here. Every request is recorded as it
-arrived. A request that the script does not foresee, and a step that no request reached, fail the test.
+It reads requests properly and answers by script: any bytes, in any pieces, at any time; then it keeps, closes or resets
+the connection. It can misbehave in ways that no real server would. It records every request as it arrived. A request
+beyond the end of the script, and a step that no request reached, fail the test.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from zlib import crc32
 __all__ = [
     "CLOSE",
     "RESET",
-    "Asked",
+    "ReceivedRequest",
     "ScriptedServer",
     "Step",
     "http",
-    "refuses",
-    "says",
+    "refuse_with",
+    "reply_with",
     "serve_script",
     "silence",
 ]
 
 PATIENCE_SECONDS = 20.0
-"""How long a test waits for something that must happen: only a test that fails waits so long."""
+"""How long a test waits for something that must happen; only a failing test waits that long."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request as it arrived, and on which connection (they are counted from 1)."""
+class ReceivedRequest:
+    """A request as it arrived, and the number of its connection, counted from 1."""
 
     head: bytes
     body: bytes
@@ -61,7 +61,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Step:
-    """What happens to one request: the parts are sent one by one (an event among them is waited for), then the end."""
+    """The answer to one request: the server sends the parts one by one, waits for events among them, and then ends."""
 
     parts: tuple[bytes | threading.Event, ...] = ()
     end: Literal["keep", "close", "reset"] = "keep"
@@ -72,17 +72,17 @@ RESET = Step(end="reset")
 
 
 def silence() -> Step:
-    """No answer as long as the server lives."""
+    """Send no answer while the server runs."""
     return Step((threading.Event(),), end="close")
 
 
 def http(status: int, headers: Mapping[str, object], body: bytes = b"") -> bytes:
-    """A reply with just these headers."""
+    """A reply with these headers only."""
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"HTTP/1.1 {status} Said\r\n{lines}\r\n".encode("latin-1") + body
+    return f"HTTP/1.1 {status} Reason\r\n{lines}\r\n".encode("latin-1") + body
 
 
-def says(
+def reply_with(
     payload: Any,
     *,
     status: int = 200,
@@ -90,7 +90,7 @@ def says(
     end: Literal["keep", "close", "reset"] = "keep",
     gate: threading.Event | None = None,
 ) -> Step:
-    """A reply as DynamoDB makes them; with a gate, once that is open."""
+    """A reply as DynamoDB sends it; with a gate, the server waits for that first."""
     body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     complete = {
         "Content-Type": "application/x-amz-json-1.0",
@@ -103,7 +103,7 @@ def says(
     return Step((reply,) if gate is None else (gate, reply), end)
 
 
-def refuses(
+def refuse_with(
     code: str,
     message: str = "no",
     *,
@@ -111,18 +111,21 @@ def refuses(
     headers: Mapping[str, object] | None = None,
     **more: Any,
 ) -> Step:
-    """An error as DynamoDB answers it."""
+    """An error reply as DynamoDB sends it."""
     payload = {"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": message, **more}
-    return says(payload, status=status, headers=headers)
+    return reply_with(payload, status=status, headers=headers)
 
 
 class ScriptedServer:
-    """The server. ``answer`` takes the script's place where the order of requests is not the test's to know."""
+    """The server. ``answer`` replaces the script where the test cannot know the order of the requests."""
 
     def __init__(
-        self, *steps: Step, answer: Callable[[Asked], Step] | None = None, tls: ssl.SSLContext | None = None
+        self,
+        *steps: Step,
+        answer: Callable[[ReceivedRequest], Step] | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
-        self.requests: list[Asked] = []
+        self.requests: list[ReceivedRequest] = []
         self._steps = deque(steps)
         self._answer = answer
         self._tls = tls
@@ -130,7 +133,7 @@ class ScriptedServer:
         self._connections = 0
         self._ended = 0
         self._done = 0
-        self._unforeseen: list[Asked] = []
+        self._unforeseen: list[ReceivedRequest] = []
         self._gates: list[threading.Event] = []
         self._open: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
@@ -138,7 +141,7 @@ class ScriptedServer:
         self.port: int = self._listening.getsockname()[1]
         self._start(self._accept)
 
-    # --- what a test asks ---
+    # --- for tests ---
 
     @property
     def url(self) -> str:
@@ -146,40 +149,40 @@ class ScriptedServer:
 
     @property
     def operations(self) -> list[str]:
-        return [asked.operation for asked in self.requests]
+        return [received.operation for received in self.requests]
 
     @property
     def connections(self) -> int:
-        """How many connections were made so far."""
+        """The number of connections so far."""
         return self._connections
 
     def then(self, *steps: Step) -> None:
-        """Lengthen the script."""
+        """Add steps to the script."""
         self._steps.extend(steps)
 
     def wait_for_requests(self, count: int) -> None:
-        """Until so many requests have arrived."""
+        """Wait until ``count`` requests have arrived."""
         self._wait(lambda: len(self.requests) >= count)
 
     def wait_for_steps(self, count: int) -> None:
-        """Until so many steps that keep their connection have been played."""
+        """Wait until the server has finished ``count`` steps that keep their connection."""
         self._wait(lambda: self._done >= count)
 
     def wait_for_ends(self, count: int) -> None:
-        """Until so many connections have ended, by either side."""
+        """Wait until ``count`` connections have been closed, by either side."""
         self._wait(lambda: self._ended >= count)
 
     def _wait(self, happened: Callable[[], bool]) -> None:
         with self._changed:
-            assert self._changed.wait_for(happened, PATIENCE_SECONDS), "the server waited in vain"
+            assert self._changed.wait_for(happened, PATIENCE_SECONDS), "this did not happen in time"
 
-    def assert_played(self) -> None:
-        """The script was played to its end, and nothing else was asked."""
+    def assert_finished(self) -> None:
+        """Check that the server used every step of the script and received no other request."""
         assert not self._unforeseen, f"not in the script: {self._unforeseen}"
-        assert not self._steps, f"never played: {list(self._steps)}"
+        assert not self._steps, f"steps that no request reached: {list(self._steps)}"
 
     def stop_listening(self) -> None:
-        """From now on connections are refused; those there are go on."""
+        """Refuse new connections from now on; existing ones stay open."""
         with suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
         self._listening.close()
@@ -197,7 +200,7 @@ class ScriptedServer:
             thread.join(PATIENCE_SECONDS)
             assert not thread.is_alive()
 
-    # --- what its threads do ---
+    # --- threads ---
 
     def _start(self, work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, daemon=True)
@@ -225,7 +228,7 @@ class ScriptedServer:
             self._converse(speaking, number)
             speaking.close()
         except OSError:
-            pass  # the client went away, which is its right
+            pass  # the client closed the connection, as it may
         finally:
             connection.close()
             with self._changed:
@@ -236,8 +239,8 @@ class ScriptedServer:
     def _converse(self, connection: socket.socket, number: int) -> None:
         reader = connection.makefile("rb")
         with reader:
-            while (asked := _read_request(reader, number)) is not None:
-                step = self._record(asked)
+            while (received := _read_request(reader, number)) is not None:
+                step = self._record(received)
                 for part in step.parts:
                     if isinstance(part, bytes):
                         connection.sendall(part)
@@ -251,42 +254,42 @@ class ScriptedServer:
                     self._done += 1
                     self._changed.notify_all()
 
-    def _record(self, asked: Asked) -> Step:
+    def _record(self, received: ReceivedRequest) -> Step:
         with self._changed:
-            self.requests.append(asked)
+            self.requests.append(received)
             if self._answer is not None:
-                step = self._answer(asked)
+                step = self._answer(received)
             elif self._steps:
                 step = self._steps.popleft()
             else:
-                self._unforeseen.append(asked)
-                step = refuses("UnforeseenException", "this is not in the script")
+                self._unforeseen.append(received)
+                step = refuse_with("UnforeseenException", "this is not in the script")
             self._gates += [part for part in step.parts if isinstance(part, threading.Event)]
             self._changed.notify_all()
             return step
 
 
-def _read_request(reader: Any, number: int) -> Asked | None:
+def _read_request(reader: Any, number: int) -> ReceivedRequest | None:
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         line = reader.readline()
         if not line:
             return None
         head += line
-    asked = Asked(head, b"", number)
-    length = int(asked.headers.get("content-length", "0"))
+    received = ReceivedRequest(head, b"", number)
+    length = int(received.headers.get("content-length", "0"))
     body = reader.read(length)
-    return Asked(head, body, number) if len(body) == length else None
+    return ReceivedRequest(head, body, number) if len(body) == length else None
 
 
 @contextmanager
 def serve_script(
-    *steps: Step, answer: Callable[[Asked], Step] | None = None, tls: ssl.SSLContext | None = None
+    *steps: Step, answer: Callable[[ReceivedRequest], Step] | None = None, tls: ssl.SSLContext | None = None
 ) -> Iterator[ScriptedServer]:
-    """A server for the block; at its end the script must have been played."""
+    """Run a server for the block; at the end of the block, check that it used the whole script."""
     server = ScriptedServer(*steps, answer=answer, tls=tls)
     try:
         yield server
-        server.assert_played()
+        server.assert_finished()
     finally:
         server.stop()

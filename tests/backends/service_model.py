@@ -1,7 +1,7 @@
-"""Random operations on a service, against a dictionary that says what must come of each.
+"""Random operations on a service, compared with a dictionary that predicts their results.
 
-A machine is run by Hypothesis: it draws names, bytes and headers from small pools, so that operations meet. Each has a
-prefix of its own, and a colour drawn at its start.
+Hypothesis runs the state machine: it draws names, bytes and headers from small pools, so that several operations hit
+the same object. Each run has its own prefix and a random colour (sync or async).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ headers = st.builds(
 
 
 @dataclass
-class Kept:
-    """An object as it has to be."""
+class ExpectedObject:
+    """The expected state of an object."""
 
     body: bytes
     headers: ObjectHeaders
@@ -62,8 +62,8 @@ class Kept:
 
 
 @dataclass
-class Sending:
-    """An upload as it has to be."""
+class ExpectedUpload:
+    """The expected state of an upload."""
 
     name: str
     headers: ObjectHeaders
@@ -71,15 +71,15 @@ class Sending:
 
 
 class ServiceMachine(RuleBasedStateMachine):
-    """What happens to the service happens to the dictionaries."""
+    """Applies each operation to the service and to the dictionaries."""
 
     opened: Callable[[], AbstractContextManager[Backend]]
     uploads = Bundle("uploads")
 
     def __init__(self) -> None:
         super().__init__()
-        self.kept: dict[str, Kept] = {}
-        self.sending: dict[Upload, Sending] = {}
+        self.kept: dict[str, ExpectedObject] = {}
+        self.sending: dict[Upload, ExpectedUpload] = {}
         self.sent: dict[Upload, tuple[Part, str]] = {}
         self.etags: dict[tuple[str, str], bytes] = {}
         self._stack = ExitStack()
@@ -103,8 +103,8 @@ class ServiceMachine(RuleBasedStateMachine):
     def do(self, flow: Coroutine[Any, Any, T]) -> T:
         return run(flow) if self.service.calls == "blocking" else self._runner.run(flow)
 
-    def keep(self, name: str, kept: Kept) -> None:
-        assert self.etags.setdefault((name, kept.etag), kept.body) == kept.body, "other bytes, same etag"
+    def keep(self, name: str, kept: ExpectedObject) -> None:
+        assert self.etags.setdefault((name, kept.etag), kept.body) == kept.body, "different bytes, same etag"
         self.kept[name] = kept
 
     # --- objects ---
@@ -114,7 +114,7 @@ class ServiceMachine(RuleBasedStateMachine):
         digests = {"md5": md5_of(body), "sha256": sha256_of(body)} if with_digests else {}
         info = self.do(self.service.put(name, body, headers=headers, **digests))
         assert (info.size, info.headers, info.put_id) == (len(body), headers, None)
-        self.keep(name, Kept(body, headers, info.etag))
+        self.keep(name, ExpectedObject(body, headers, info.etag))
 
     @rule(name=names, body=bodies, digest=st.sampled_from(("md5", "sha256")))
     def put_with_a_wrong_digest(self, name: str, body: bytes, digest: str) -> None:
@@ -132,7 +132,7 @@ class ServiceMachine(RuleBasedStateMachine):
         else:
             info = self.do(creation)
             assert (info.headers, info.put_id) == (headers, mine)
-            self.keep(name, Kept(body, headers, info.etag, mine))
+            self.keep(name, ExpectedObject(body, headers, info.etag, mine))
 
     @precondition(lambda self: self.etags)
     @rule(name=names, body=bodies, headers=headers, known=st.booleans(), data=st.data())
@@ -147,11 +147,11 @@ class ServiceMachine(RuleBasedStateMachine):
         else:
             info = self.do(replacing)
             assert (info.size, info.headers) == (len(body), headers)
-            self.keep(name, Kept(body, headers, info.etag, info.put_id))
+            self.keep(name, ExpectedObject(body, headers, info.etag, info.put_id))
 
     @precondition(lambda self: self.etags)
     @rule(name=names, known=st.booleans(), data=st.data())
-    def delete_what_is_known(self, name: str, known: bool, data: st.DataObject) -> None:
+    def delete_if_it_matches(self, name: str, known: bool, data: st.DataObject) -> None:
         etag = self.some_etag(name, known, data)
         deleting = self.service.delete_match(name, etag)
         if (kept := self.kept.get(name)) is not None and kept.etag != etag:
@@ -162,7 +162,7 @@ class ServiceMachine(RuleBasedStateMachine):
             self.kept.pop(name, None)
 
     def some_etag(self, name: str, known: bool, data: st.DataObject) -> str:
-        """The etag of what is there if that is known, or any that there was."""
+        """Return the object's current etag if the caller knows it, or else any etag that a service has returned."""
         if known and name in self.kept:
             return self.kept[name].etag
         return data.draw(st.sampled_from(sorted(self.etags)))[1]
@@ -182,7 +182,7 @@ class ServiceMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.etags)
     @rule(name=names, data=st.data())
-    def get_what_is_known(self, name: str, data: st.DataObject) -> None:
+    def get_if_it_matches(self, name: str, data: st.DataObject) -> None:
         _, etag = data.draw(st.sampled_from(sorted(self.etags)))
         reading = self.service.get(name, if_match=etag)
         if (kept := self.kept.get(name)) is None:
@@ -219,7 +219,7 @@ class ServiceMachine(RuleBasedStateMachine):
         else:
             info = self.do(copying)
             assert (info.size, info.headers, info.put_id) == (len(kept.body), kept.headers, mine)
-            self.keep(name, Kept(kept.body, kept.headers, info.etag, mine))
+            self.keep(name, ExpectedObject(kept.body, kept.headers, info.etag, mine))
 
     @rule(name=names)
     def delete(self, name: str) -> None:
@@ -250,7 +250,7 @@ class ServiceMachine(RuleBasedStateMachine):
     def begin(self, name: str, headers: ObjectHeaders) -> Upload:
         upload = self.do(self.service.begin(name, headers=headers))
         assert upload not in self.sending
-        self.sending[upload] = Sending(name, headers)
+        self.sending[upload] = ExpectedUpload(name, headers)
         return upload
 
     @rule(upload=uploads, number=st.integers(1, 3), body=bodies)
@@ -308,7 +308,7 @@ class ServiceMachine(RuleBasedStateMachine):
         demands=st.sampled_from((None, "nothing", "what is there", "another")),
     )
     def complete(self, upload: Upload, number: int, demands: str | None) -> None:
-        """With one of its parts: where services are strict, small ones cannot be joined."""
+        """Complete an upload with one of its parts: strict services refuse to join small ones."""
         sending = self.sending.get(upload)
         if sending is None:
             self.complete_again(upload, number)
@@ -331,12 +331,12 @@ class ServiceMachine(RuleBasedStateMachine):
         else:
             info = self.do(completing)
             assert (info.size, info.headers) == (len(body), sending.headers)
-            self.keep(sending.name, Kept(body, sending.headers, info.etag, info.put_id))
+            self.keep(sending.name, ExpectedObject(body, sending.headers, info.etag, info.put_id))
             self.sent[upload] = part, info.etag
         del self.sending[upload]
 
     def complete_again(self, upload: Upload, number: int) -> None:
-        """What was given up is not found. Of what was completed a service may say once more what came of it."""
+        """An aborted upload is not found. For a completed one, a service may return the same result again."""
         if (sent := self.sent.get(upload)) is None:
             with pytest.raises(ObjectNotFoundError):
                 self.do(self.service.complete(upload, Part(number, "0" * 32, 1)))
@@ -354,7 +354,7 @@ class ServiceMachine(RuleBasedStateMachine):
 def model_test(
     opened: Callable[[], AbstractContextManager[Backend]], *, examples: int, steps: int
 ) -> type[TestCase]:
-    """A test case, for pytest to collect, that runs machines on a service; more of them when told to torture."""
+    """Return a test case, for pytest to collect, that runs the state machine on a service; more often under torture."""
 
     class Machine(ServiceMachine):
         pass

@@ -76,7 +76,7 @@ def few() -> Iterator[Children]:
     opened.close()
 
 
-def test_a_call_is_made_in_another_process_that_stays_for_the_next(few: Children) -> None:
+def test_a_call_runs_in_another_process_that_is_reused_for_the_next_call(few: Children) -> None:
     assert few.call_blocking(call("add", 2, 3)) == 5
     first, second = few.call_blocking(call("own_id")), few.call_blocking(call("own_id"))
     assert first == second != os.getpid()
@@ -93,7 +93,7 @@ def test_ports_send_calls_to_children() -> None:
     children.close()
 
 
-def test_an_error_of_the_function_is_raised_here_with_its_traceback(few: Children) -> None:
+def test_an_error_of_the_function_is_raised_in_the_caller_with_its_traceback(few: Children) -> None:
     with pytest.raises(LookupError, match="gone") as caught:
         few.call_blocking(call("refuse", "gone"))
     assert "in refuse" in caught.value.__notes__[0]
@@ -101,7 +101,7 @@ def test_an_error_of_the_function_is_raised_here_with_its_traceback(few: Childre
         few.call_blocking(call("cannot_travel"))
 
 
-def test_a_child_that_dies_takes_only_its_call_with_it(few: Children) -> None:
+def test_a_child_that_dies_fails_only_its_own_call(few: Children) -> None:
     with pytest.raises(ProcessDiedError, match="exit code -9"):
         few.call_blocking(call("die"))
     assert few.call_blocking(call("add", 1, 2)) == 3
@@ -115,14 +115,14 @@ def test_a_child_that_dies_between_two_calls_is_replaced(few: Children) -> None:
 
 
 def test_a_call_that_takes_too_long_is_killed(few: Children, tmp_path: Path) -> None:
-    few.call_blocking(call("own_id"))  # there is a child now: starting one may take a while
+    few.call_blocking(call("own_id"))  # start the child before, because that can take a while
     started = tmp_path / "started"
     with pytest.raises(ProcessTimeoutError, match="longer than 3 seconds"):
         few.call_blocking(call("hang", str(started), seconds=3.0))
     assert_gone(started)
 
 
-def test_to_cancel_a_call_is_to_kill_its_child(few: Children, tmp_path: Path) -> None:
+def test_cancelling_a_call_kills_its_child(few: Children, tmp_path: Path) -> None:
     started = tmp_path / "started"
 
     async def main() -> None:
@@ -159,7 +159,7 @@ def test_a_call_that_is_cancelled_while_it_waits_for_a_child_is_never_made(tmp_p
     one.close()
 
 
-def test_to_cancel_a_call_that_was_just_made_leaves_its_child_to_the_next_call(tmp_path: Path) -> None:
+def test_cancelling_a_call_that_has_just_ended_leaves_its_child_for_the_next_call(tmp_path: Path) -> None:
     one = Children(1)
     begun, end, begun_too, end_too = (tmp_path / name for name in ("begun", "end", "begun too", "end too"))
 
@@ -170,7 +170,7 @@ def test_to_cancel_a_call_that_was_just_made_leaves_its_child_to_the_next_call(t
         second = asyncio.ensure_future(one.call_awaiting(call("wait_for_sign", str(begun_too), str(end_too))))
         await asyncio.sleep(0)
         end.touch()
-        wait_for(begun_too)  # the first call has ended, but the event loop has not learned of it
+        wait_for(begun_too)  # the first call has ended, but the event loop does not know it yet
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
             await first
@@ -181,8 +181,8 @@ def test_to_cancel_a_call_that_was_just_made_leaves_its_child_to_the_next_call(t
     one.close()
 
 
-def test_the_answer_to_an_interrupted_call_is_not_taken_for_that_to_the_next(few: Children) -> None:
-    few.call_blocking(call("own_id"))  # there is a child now: starting one may not be interrupted
+def test_the_next_call_does_not_receive_the_result_of_an_interrupted_call(few: Children) -> None:
+    few.call_blocking(call("own_id"))  # start the child before, because starting one must not be interrupted
 
     class InterruptError(Exception):
         pass
@@ -205,7 +205,7 @@ def test_no_more_children_than_the_limit_work_at_once(few: Children) -> None:
     assert 1 <= len(found) <= 2
 
 
-def test_a_forked_process_has_children_of_its_own(few: Children) -> None:
+def test_a_forked_process_has_its_own_children(few: Children) -> None:
     ours = few.call_blocking(call("own_id"))
     near, far = os.pipe()
     forked = os.fork()
@@ -222,7 +222,7 @@ def test_a_forked_process_has_children_of_its_own(few: Children) -> None:
     os.close(far)
 
 
-def test_a_child_ends_with_its_program_however_that_ends() -> None:
+def test_a_child_ends_when_its_program_is_killed() -> None:
     program = """
 import os, signal
 from holdall.backends.process import children
@@ -236,7 +236,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert int(ended.stdout) > 0
 
 
-def test_a_child_whose_program_is_killed_during_a_call_ends_in_silence() -> None:
+def test_a_child_whose_program_is_killed_during_a_call_ends_without_output() -> None:
     program = """
 import os, signal
 from holdall.backends.process import children

@@ -1,7 +1,7 @@
-"""The DAX adapter, against objects with the methods of amazon-dax-client's client, as version 2.1 has them.
+"""The DAX adapter, with stand-ins for the client of amazon-dax-client 2.1.
 
-No cluster can be had here. The stand-ins differ from boto3's client where that one does: nothing about tables, numbers
-as Python writes them, binary as bytearrays, errors with codes of their own.
+DAX has no local server. The stand-ins differ from boto3's client as the DAX client does: no table operations, numbers
+as Python formats them, binaries as bytearrays, and error codes of its own.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ GET = GetItem("holdall", KEY)
 
 
 class StandIn:
-    """A client that answers with what it was given, and keeps what it was asked."""
+    """A client that returns prepared answers and records its calls."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
-        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.calls: list[tuple[str, dict[str, Any]]] = []
         self.closed = 0
 
     def _answer(self, name: str, parameters: dict[str, Any]) -> Any:
-        self.asked.append((name, parameters))
+        self.calls.append((name, parameters))
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
@@ -86,7 +86,7 @@ class StandIn:
 
 
 def dax_error(message: str | None, code: Any = None, status: int | None = None) -> ClientError:
-    """An error as that client makes them: the code is its own attribute, too, and anything may be missing."""
+    """An error as the DAX client raises it: the code is also an attribute, and any part may be missing."""
     response: Any = {}
     if isinstance(code, str) or message:
         response["Error"] = (
@@ -101,18 +101,18 @@ def dax_error(message: str | None, code: Any = None, status: int | None = None) 
 
 @contextmanager
 def answer_with(*answers: Any) -> Iterator[tuple[Database, StandIn]]:
-    """A database in memory, whose table is there, with a stand-in for its cache."""
+    """A database in memory with an existing table and a stand-in for its cache."""
     client = StandIn(*answers)
     with Database("memory:", reads=dax(client=client)) as db:
         db.table.create()
         yield db, client
 
 
-# --- requests and answers ---------------------------------------------------------------------------------
+# --- requests and replies ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
-def test_a_get_is_a_call_of_the_client_and_its_item_is_as_dynamodb_has_it(colour: str) -> None:
+def test_a_get_calls_the_client_and_returns_the_item_in_dynamodbs_form(colour: str) -> None:
     item = {
         **KEY,
         "hundred": {"N": "1E+2"},
@@ -125,7 +125,7 @@ def test_a_get_is_a_call_of_the_client_and_its_item_is_as_dynamodb_has_it(colour
     }
     with answer_with({"Item": item, "ConsumedCapacity": {"CapacityUnits": Decimal("0.5")}}) as (db, client):
         reply = db.send(GET) if colour == "blocking" else asyncio.run(db.aio.send(GET))
-    assert client.asked == [
+    assert client.calls == [
         ("get_item", {"TableName": "holdall", "Key": KEY, "ReturnConsumedCapacity": "TOTAL"})
     ]
     assert reply.capacity == 0.5
@@ -141,30 +141,30 @@ def test_a_get_is_a_call_of_the_client_and_its_item_is_as_dynamodb_has_it(colour
     }
 
 
-def test_what_is_not_there_is_none() -> None:
+def test_a_missing_item_is_none() -> None:
     with answer_with({}) as (db, _):
         assert db.send(GET).item is None
 
 
-def test_binary_parts_of_a_request_are_bytes_as_the_client_wants_them() -> None:
+def test_binary_values_of_a_request_are_passed_as_bytes() -> None:
     request = Scan("holdall", filter=Compare("=", path("raw"), Value({"B": "AP8="})))
     with answer_with({"Items": [], "Count": 0, "ScannedCount": 7}) as (db, client):
         assert db.send(request).scanned == 7
-    ((name, parameters),) = client.asked
+    ((name, parameters),) = client.calls
     assert name == "scan"
     assert list(parameters["ExpressionAttributeValues"].values()) == [{"B": b"\x00\xff"}]
 
 
-def test_a_page_of_a_query_goes_on_where_the_last_one_ended() -> None:
+def test_a_page_of_a_query_continues_where_the_previous_one_ended() -> None:
     request = Query("holdall", KeyCondition("pk", {"S": "p"}), limit=1)
     first = {"Items": [KEY], "Count": 1, "ScannedCount": 1, "LastEvaluatedKey": KEY}
     with answer_with(first, {"Items": [], "Count": 0, "ScannedCount": 0}) as (db, client):
         pages = list(db.pages(request))
     assert [page.count for page in pages] == [1, 0]
-    assert [parameters.get("ExclusiveStartKey") for _, parameters in client.asked] == [None, KEY]
+    assert [parameters.get("ExclusiveStartKey") for _, parameters in client.calls] == [None, KEY]
 
 
-def test_what_is_left_of_a_batch_is_asked_for_again() -> None:
+def test_unprocessed_keys_of_a_batch_are_requested_again() -> None:
     other = {**KEY, "sk": {"S": "t"}}
     rest = {"holdall": {"Keys": [other], "ConsistentRead": False}}
     first = {"Responses": {"holdall": [KEY]}, "UnprocessedKeys": rest}
@@ -172,20 +172,20 @@ def test_what_is_left_of_a_batch_is_asked_for_again() -> None:
     with answer_with(first, second) as (db, client):
         reply = db.send(BatchGet((GET, GetItem("holdall", other))))
     assert reply.items == (KEY, other)
-    assert client.asked[1][1]["RequestItems"] == rest
+    assert client.calls[1][1]["RequestItems"] == rest
 
 
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
-def test_a_request_that_cannot_work_is_refused_before_the_client_is_asked(colour: str) -> None:
+def test_an_invalid_request_is_refused_before_the_client_is_called(colour: str) -> None:
     request = GetItem("holdall", {"pk": {"S": "p"}})
     with answer_with() as (db, client):
         with pytest.raises(InvalidKeyError):
             db.send(request) if colour == "blocking" else asyncio.run(db.aio.send(request))
-        assert client.asked == []
+        assert client.calls == []
 
 
 @pytest.mark.parametrize("request_", [PutItem("holdall", KEY), GetItem("holdall", KEY, consistent=True)])
-def test_it_is_for_reads_that_may_be_old_and_nothing_else(request_: Request[Any]) -> None:
+def test_writes_and_consistent_reads_are_refused(request_: Request[Any]) -> None:
     backend = dax(client=StandIn())
     with Database("memory:", reads=backend):
         with pytest.raises(InvalidRequestError, match="a DAX backend cannot answer"):
@@ -194,7 +194,7 @@ def test_it_is_for_reads_that_may_be_old_and_nothing_else(request_: Request[Any]
             asyncio.run(backend.send_awaiting(request_))
 
 
-def test_by_itself_it_is_no_database() -> None:
+def test_it_cannot_be_the_only_backend_of_a_database() -> None:
     with Database(backend=dax(client=StandIn())) as db, pytest.raises(InvalidRequestError, match="reads="):
         db.send(GET)
 
@@ -224,14 +224,14 @@ def test_by_itself_it_is_no_database() -> None:
     ],
     ids=repr,
 )
-def test_an_error_of_the_client_is_the_one_of_ours(error: Exception, expected: type[Exception]) -> None:
+def test_an_error_of_the_client_is_translated_into_ours(error: Exception, expected: type[Exception]) -> None:
     with answer_with(error) as (db, _), pytest.raises(expected) as caught:
         db.send(GET)
     assert type(caught.value) is expected
     assert caught.value.__cause__ is error
 
 
-def test_an_answer_with_a_number_that_is_none_is_no_answer() -> None:
+def test_a_reply_with_an_invalid_number_is_malformed() -> None:
     with answer_with({"Item": {**KEY, "n": {"N": "NaN"}}}) as (db, _), pytest.raises(MalformedReplyError):
         db.send(GET)
 
@@ -239,7 +239,7 @@ def test_an_answer_with_a_number_that_is_none_is_no_answer() -> None:
 # --- the client -------------------------------------------------------------------------------------------
 
 
-def test_nothing_is_connected_before_the_first_read_and_then_once() -> None:
+def test_it_connects_once_at_the_first_read() -> None:
     made: list[StandIn] = []
 
     def connect() -> StandIn:
@@ -252,11 +252,11 @@ def test_nothing_is_connected_before_the_first_read_and_then_once() -> None:
         db.send(GET)
         asyncio.run(db.aio.send(GET))
     (client,) = made
-    assert [name for name, _ in client.asked] == ["get_item", "get_item"]
+    assert [name for name, _ in client.calls] == ["get_item", "get_item"]
     assert client.closed == 1
 
 
-def test_a_client_that_cannot_connect_is_tried_again_with_the_next_read() -> None:
+def test_after_a_failed_connection_the_next_read_tries_again() -> None:
     outcomes: list[Any] = [dax_error("Not enough routes", "NoRouteException"), StandIn({})]
 
     def connect() -> Any:
@@ -272,13 +272,13 @@ def test_a_client_that_cannot_connect_is_tried_again_with_the_next_read() -> Non
         assert db.send(GET).item is None
 
 
-def test_threads_that_read_while_it_connects_share_the_one_client() -> None:
-    begun, go_on = threading.Event(), threading.Event()
+def test_threads_that_read_while_it_connects_share_one_client() -> None:
+    begun, may_connect = threading.Event(), threading.Event()
     made: list[StandIn] = []
 
     def connect() -> StandIn:
         begun.set()
-        assert go_on.wait(10)
+        assert may_connect.wait(10)
         made.append(StandIn(*({} for _ in range(4))))
         return made[-1]
 
@@ -288,13 +288,13 @@ def test_threads_that_read_while_it_connects_share_the_one_client() -> None:
         for thread in threads:
             thread.start()
         assert begun.wait(10)
-        go_on.set()
+        may_connect.set()
         for thread in threads:
             thread.join()
-    assert [len(client.asked) for client in made] == [4]
+    assert [len(client.calls) for client in made] == [4]
 
 
-def test_a_client_of_the_users_stays_open() -> None:
+def test_a_client_that_the_user_passes_stays_open() -> None:
     with answer_with({}) as (db, client):
         db.send(GET)
     assert client.closed == 0
@@ -302,7 +302,7 @@ def test_a_client_of_the_users_stays_open() -> None:
         db.send(GET)
 
 
-def test_after_a_fork_the_child_has_a_client_of_its_own() -> None:
+def test_after_a_fork_the_child_makes_its_own_client() -> None:
     made: list[StandIn] = []
 
     def connect() -> StandIn:
@@ -317,14 +317,14 @@ def test_after_a_fork_the_child_has_a_client_of_its_own() -> None:
         if not child:
             try:
                 db.send(GET)
-                os._exit(0 if [len(client.asked) for client in made] == [2, 1] else 1)
+                os._exit(0 if [len(client.calls) for client in made] == [2, 1] else 1)
             finally:
                 os._exit(2)
         assert os.waitpid(child, 0)[1] == 0
     assert [client.closed for client in made] == [1]
 
 
-def test_one_adapter_is_for_one_database() -> None:
+def test_two_databases_cannot_share_an_adapter() -> None:
     backend = dax(client=StandIn())
     with Database("memory:", reads=backend), pytest.raises(ConfigurationError, match="two databases"):
         Database("memory:", reads=backend)
@@ -334,7 +334,7 @@ def test_one_adapter_is_for_one_database() -> None:
 
 
 class Package(types.ModuleType):
-    """In place of the package: keeps what its client is made with."""
+    """Replaces the package amazondax and records how its client is created."""
 
     def __init__(self) -> None:
         super().__init__("amazondax")
@@ -357,25 +357,25 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Package:
 
 
 def make_client(db: Database) -> None:
-    """Have the database's adapter make its client."""
+    """Make the database's adapter create its client."""
     backend = db._backend
     assert isinstance(backend, SplitBackend)
     assert isinstance(backend.reads, DaxBackend)
     backend.reads._courier._client()
 
 
-@pytest.mark.parametrize("way", ["argument", "function", "environment", "file", "url"])
-def test_an_endpoint_is_enough_wherever_it_is_given(
-    way: str, package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("source", ["argument", "function", "environment", "file", "url"])
+def test_an_endpoint_is_enough_from_every_source(
+    source: str, package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, arguments = URL, dict[str, Any]()
-    if way == "argument":
+    if source == "argument":
         arguments["reads"] = CLUSTER
-    elif way == "function":
+    elif source == "function":
         arguments["reads"] = dax(CLUSTER)
-    elif way == "environment":
+    elif source == "environment":
         monkeypatch.setenv("HOLDALL_READS", CLUSTER)
-    elif way == "file":
+    elif source == "file":
         (tmp_path / "holdall.toml").write_text(f'reads = "{CLUSTER}"\n')
     else:
         url = f"{URL}&reads={CLUSTER}"
@@ -384,37 +384,37 @@ def test_an_endpoint_is_enough_wherever_it_is_given(
         make_client(db)
     (made,) = package.made
     assert made["endpoint_url"] == CLUSTER
-    assert made["region_name"] == "eu-west-1"  # the cluster's, whatever the table's
+    assert made["region_name"] == "eu-west-1"  # the cluster's region, not the table's
     assert (made["config"].connect_timeout, made["config"].read_timeout) == (5.0, 5.0)
 
 
-def test_an_endpoint_that_names_no_region_is_in_the_databases(package: Package) -> None:
+def test_an_endpoint_without_a_region_uses_that_of_the_database(package: Package) -> None:
     with Database(URL, reads="dax://10.0.0.1:8111", profile=None) as db:
         make_client(db)
     assert package.made[0]["region_name"] == "eu-central-1"
 
 
 @pytest.mark.parametrize("endpoint", ["my-cluster:8111", "https://my-cluster", "daxs://", 17])
-def test_what_is_no_endpoint_is_refused(endpoint: Any, package: Package) -> None:
+def test_an_invalid_endpoint_is_refused(endpoint: Any, package: Package) -> None:
     with pytest.raises(ConfigurationError, match="not the endpoint of a DAX cluster"):
         dax(endpoint)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"endpoint": CLUSTER, "client": object()}])
-def test_it_takes_an_endpoint_or_a_client(arguments: dict[str, Any]) -> None:
+def test_it_requires_either_an_endpoint_or_a_client(arguments: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="an endpoint or a client"):
         dax(**arguments)
 
 
-def test_without_the_package_one_hears_of_it_when_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opening_without_the_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "amazondax", raising=False)
-    monkeypatch.setattr(sys, "path", [])  # nothing is found anywhere
+    monkeypatch.setattr(sys, "path", [])  # no package can be found
     with pytest.raises(ConfigurationError, match="amazon-dax-client, which is not installed") as caught:
         Database(URL, reads=CLUSTER)
     assert caught.value.hint == 'install it with: pip install "holdall[dax]"'
 
 
-# --- all of it --------------------------------------------------------------------------------------------
+# --- with models ------------------------------------------------------------------------------------------
 
 
 class Order(Model, indexes=[Index("by_product", key=["product"])]):
@@ -425,19 +425,19 @@ class Order(Model, indexes=[Index("by_product", key=["product"])]):
     label: bytes = b""
 
 
-class Shaped:
-    """The four reads of a botocore client, with answers in that other client's forms."""
+class ReshapingClient:
+    """The four reads of a botocore client, with replies in the forms of the DAX client."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self.asked: list[str] = []
+        self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         if name not in ("get_item", "batch_get_item", "query", "scan"):
             raise NotImplementedError("Table operations are not supported on DAX.")
 
         def call(**parameters: Any) -> Any:
-            self.asked.append(name)
+            self.calls.append(name)
             return self._shape(getattr(self._client, name)(**parameters))
 
         return call
@@ -452,12 +452,12 @@ class Shaped:
         return bytearray(part) if isinstance(part, bytes) else part
 
 
-def test_models_are_read_through_it_and_written_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_read_through_it_and_written_to_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     server = start_server("ministack")
     for name, setting in ENVIRONMENT.items():
         monkeypatch.setenv(name, setting)
     client = get_session().create_client("dynamodb", region_name="us-east-1", endpoint_url=server)
-    shaped = Shaped(client)
+    shaped = ReshapingClient(client)
     url = f"dynamodb://dax-{uuid.uuid4().hex[:12]}?region=us-east-1&endpoint={server}"
     with Database(url, reads=dax(client=shaped)) as db:
         db.table.create(models=[Order])
@@ -479,14 +479,16 @@ def test_models_are_read_through_it_and_written_beside_it(monkeypatch: pytest.Mo
         assert len(db.query(Order, index="by_product", product="tea").all()) == 3
         assert len(db.get_all([key, Order.key(customer="ada", number=4)], consistent=False)) == 2
         assert len(db.scan(Order, segments=2, where=many, only=["number"]).all()) == 2
-        assert shaped.asked == ["get_item", "query", "query", "batch_get_item", "scan", "scan"]
+        assert shaped.calls == ["get_item", "query", "query", "batch_get_item", "scan", "scan"]
 
         def sell(tx: Any) -> int:
             order = tx.get(key, consistent=False)
             order.quantity -= 1
             return int(order.quantity)
 
-        assert db.run(sell) == 2999  # what it read is demanded of the table, in DynamoDB's numbers
-        assert len(shaped.asked) == 7
+        assert (
+            db.run(sell) == 2999
+        )  # the commit compares the values it read with the table's, in DynamoDB's form
+        assert len(shaped.calls) == 7
         db.table.delete()
     client.close()

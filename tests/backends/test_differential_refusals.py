@@ -1,6 +1,6 @@
-"""Our checks and a strict server's: what we refuse it refuses, what we let through it takes, sent there unchecked.
+"""Our checks refuse the same requests as a strict server, which receives them unchecked.
 
-A refusal counts whatever its reason: which of several comes first is not defined.
+The reasons are not compared: if there are several, which one is reported is not defined.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 from deviations import SERVERS, Server
-from differential_outcome import Send, exactly, outcome
-from differential_pair import check_wire, examples, open_pair, raw_wire
+from differential_outcome import Send, get_outcome, sort_sets
+from differential_pair import examples, open_checked_wire, open_pair, open_unchecked_wire
 from differential_spoiling import odd_requests, odd_tables
 from differential_strategies import TABLE, items, requests, tables
 from hypothesis import given
@@ -55,20 +55,20 @@ from holdall.core.rules.schema import check_schema
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.core.values import Item
 
-pytestmark = pytest.mark.torture  # it takes long: it is among the first to be run
+pytestmark = pytest.mark.torture  # slow, so it is among the first to run
 
-JUDGES = [name for name in NAMES if SERVERS.get(name, Server()).judges]
+STRICT = [name for name in NAMES if SERVERS.get(name, Server()).is_strict]
 
 
-@pytest.fixture(params=JUDGES, scope="module")
+@pytest.fixture(params=STRICT, scope="module")
 def name(request: pytest.FixtureRequest) -> str:
     return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
 def wire(name: str) -> Iterator[Send]:
-    """Tables are made with care, everything else goes out unchecked."""
-    with check_wire(name) as checked, raw_wire(name) as raw:
+    """Check requests that create or delete tables; send everything else unchecked."""
+    with open_checked_wire(name) as checked, open_unchecked_wire(name) as raw:
 
         def send(request: Request[Any]) -> Any:
             return (checked if isinstance(request, CreateTable | DeleteTable) else raw)(request)
@@ -94,14 +94,14 @@ def odd_cases(draw: st.DrawFn) -> Case:
 def agree(name: str, wire: Send, case: Case) -> None:
     schema, held, request = case
     server = SERVERS.get(name, Server())
-    with open_pair(schema, wire, server.look, held) as pair:
-        seen = pair.ask(request)
+    with open_pair(schema, wire, server.normalize, held) as pair:
+        seen = pair.compare(request)
     assert seen is None or server.excuse(seen) is not None, str(seen)
 
 
 @examples(45)
 @given(cases())
-def test_our_checks_let_through_just_what_a_server_takes(name: str, wire: Send, case: Case) -> None:
+def test_our_checks_accept_exactly_what_a_server_accepts(name: str, wire: Send, case: Case) -> None:
     agree(name, wire, case)
 
 
@@ -118,12 +118,12 @@ def test_our_checks_refuse_odd_keys_values_and_starts_as_a_server_does(
 def test_our_checks_refuse_tables_as_a_server_does(name: str, wire: Send, schema: TableSchema) -> None:
     if schema.name == TABLE:
         schema = replace(schema, name=f"{uuid4().hex[:24]}-holdall-differential")
-    with raw_wire(name) as raw:
-        theirs = outcome(raw, CreateTable(schema), exactly)
+    with open_unchecked_wire(name) as raw:
+        theirs = get_outcome(raw, CreateTable(schema), sort_sets)
         if theirs.ok:
             raw(DeleteTable(schema.name))
-    ours = outcome(lambda request: check_schema(schema), CreateTable(schema), exactly)
-    assert ours.ok == theirs.ok, f"{schema}\n  we: {ours.words or 'ok'}\n  server: {theirs.words or 'ok'}"
+    ours = get_outcome(lambda request: check_schema(schema), CreateTable(schema), sort_sets)
+    assert ours.ok == theirs.ok, f"{schema}\n  we: {ours.message or 'ok'}\n  server: {theirs.message or 'ok'}"
 
 
 # --- the limits -------------------------------------------------------------------------------------------
@@ -136,7 +136,7 @@ def key(number: int) -> Item:
 
 
 def fill_up(size: int, item: Item) -> Item:
-    """The item, filled up to that size."""
+    """Add an attribute so that the item has this size."""
     return {**item, "p": {"S": "x" * (size - item_size({**item, "p": {"S": ""}}))}}
 
 
@@ -223,9 +223,9 @@ LIMITS: dict[str, tuple[int, int, Callable[[int], Request[Any]]]] = {
 
 
 @pytest.mark.parametrize("limit", LIMITS)
-def test_our_limits_are_a_servers(name: str, wire: Send, limit: str) -> None:
+def test_our_limits_equal_a_servers(name: str, wire: Send, limit: str) -> None:
     most, over, request = LIMITS[limit]
-    with open_pair(SORTED, wire, SERVERS.get(name, Server()).look) as pair:
-        for asked, fine in ((request(most), True), (request(over), False)):
-            ours, theirs = pair.answers(asked)
-            assert (ours.ok, theirs.ok) == (fine, fine), f"embedded: {ours.words}\nserver: {theirs.words}"
+    with open_pair(SORTED, wire, SERVERS.get(name, Server()).normalize) as pair:
+        for sent, fits in ((request(most), True), (request(over), False)):
+            ours, theirs = pair.send_to_both(sent)
+            assert (ours.ok, theirs.ok) == (fits, fits), f"embedded: {ours.message}\nserver: {theirs.message}"

@@ -1,4 +1,4 @@
-"""Random requests to random tables: the embedded engine and a server must agree on every answer and on what is left."""
+"""Random requests to random tables: the embedded engine and a server agree on every outcome and on the final items."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from deviations import SERVERS, Server
-from differential_outcome import Send, exactly
-from differential_pair import acceptable, check_wire, examples, open_pair
+from differential_outcome import Send, sort_sets
+from differential_pair import examples, is_acceptable, open_checked_wire, open_pair
 from differential_strategies import TABLE, items, numbers, requests, tables
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,8 +22,8 @@ from holdall.core.values import Attribute, Item
 
 
 @dataclass(frozen=True)
-class Way:
-    """A server, how it deviates, and how its single writes are sent."""
+class Target:
+    """A server, its deviations, and how single writes are sent to it."""
 
     name: str
     single_writes: SingleWrites
@@ -36,23 +36,23 @@ class Way:
         return f"{self.name}, {self.single_writes}"
 
 
-WAYS = [*(Way(name, "auto") for name in NAMES), Way("DynamoDB Local", "token")]
+TARGETS = [*(Target(name, "auto") for name in NAMES), Target("DynamoDB Local", "token")]
 
 
-@pytest.fixture(params=WAYS, ids=str, scope="module")
-def way(request: pytest.FixtureRequest) -> Way:
+@pytest.fixture(params=TARGETS, ids=str, scope="module")
+def target(request: pytest.FixtureRequest) -> Target:
     return request.param  # type: ignore[no-any-return]
 
 
 @pytest.fixture(scope="module")
-def wire(way: Way) -> Iterator[Send]:
-    with check_wire(way.name, way.single_writes) as send:
+def wire(target: Target) -> Iterator[Send]:
+    with open_checked_wire(target.name, target.single_writes) as send:
         yield send
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A table, what it holds at first, and what is asked of it."""
+    """A table, its initial items, and the requests."""
 
     schema: TableSchema
     items: Sequence[Item]
@@ -68,32 +68,32 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 
 @examples(25)
 @given(scenarios())
-def test_the_embedded_engine_and_a_server_agree(way: Way, wire: Send, scenario: Scenario) -> None:
-    schema, server = scenario.schema, way.server
+def test_the_embedded_engine_and_a_server_agree(target: Target, wire: Send, scenario: Scenario) -> None:
+    schema, server = scenario.schema, target.server
     held = [server.adapt(schema, item) for item in scenario.items]
-    with open_pair(schema, wire, server.look, held) as pair:
+    with open_pair(schema, wire, server.normalize, held) as pair:
         for request in scenario.requests:
-            if not acceptable(request, schema):
-                continue  # refused on both sides by the same text of ours
-            seen = pair.ask(server.adapt(schema, request))
+            if not is_acceptable(request, schema):
+                continue  # our own checks refuse it on both sides
+            seen = pair.compare(server.adapt(schema, request))
             if seen is not None:
                 assert server.excuse(seen) is not None, str(seen)
-                return  # from here on the two tables may differ
+                return  # the two tables may differ now
 
 
 @examples(20)
 @given(st.lists(numbers, min_size=1, max_size=8))
-def test_numbers_come_back_in_one_text(way: Way, wire: Send, sent: list[Attribute]) -> None:
+def test_numbers_are_returned_with_the_same_text(target: Target, wire: Send, sent: list[Attribute]) -> None:
     item = {"pk": {"S": "a"}, **{f"n{place}": number for place, number in enumerate(sent)}}
-    with open_pair(TableSchema(TABLE, KeyAttribute("pk")), wire, exactly) as pair:
-        seen = pair.ask(PutItem(TABLE, item))
+    with open_pair(TableSchema(TABLE, KeyAttribute("pk")), wire, sort_sets) as pair:
+        seen = pair.compare(PutItem(TABLE, item))
         assert seen is None, str(seen)
 
 
 @examples(10)
 @given(tables())
-def test_a_table_is_described_alike(way: Way, wire: Send, schema: TableSchema) -> None:
-    with open_pair(schema, wire, exactly) as pair:
+def test_both_describe_a_table_alike(target: Target, wire: Send, schema: TableSchema) -> None:
+    with open_pair(schema, wire, sort_sets) as pair:
         ours, theirs = (
             describe(send(DescribeTable(pair.schema.name))) for send in (pair.embedded, pair.wire)
         )
@@ -101,7 +101,7 @@ def test_a_table_is_described_alike(way: Way, wire: Send, schema: TableSchema) -
 
 
 def describe(table: TableDescription) -> object:
-    """A description without the order of the indexes, which is not defined."""
+    """Ignore the order of the indexes, which is not defined."""
     indexes = frozenset(table.schema.indexes)
     return (
         replace(table.schema, indexes=()),

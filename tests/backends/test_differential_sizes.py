@@ -1,6 +1,6 @@
-"""What a transaction counts is what the server counts, to the byte: DynamoDB Local, which is made by those who run it.
+"""We measure transactions as DynamoDB Local does, to the byte. AWS makes both that server and DynamoDB.
 
-The other local server measures the JSON that it was sent.
+The other local server measures the JSON of the request instead.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 import pytest
-from differential_pair import raw_wire
+from differential_pair import open_unchecked_wire
 
 from holdall.core.expressions import (
     Add,
@@ -49,7 +49,7 @@ def key(name: str) -> Item:
 
 
 def mix(table: str) -> list[TransactAction]:
-    """Every kind of action and value, with conditions that hold; nothing of it is there."""
+    """Actions and values of every kind, with conditions that hold in an empty table."""
     new = Or((NotExists(path("pk")), Compare("=", path("größe"), LARGE)))
     odd = {
         "n": -12.5,
@@ -72,7 +72,7 @@ def mix(table: str) -> list[TransactAction]:
     ]
 
 
-def test_a_transaction_counts_what_the_server_counts() -> None:
+def test_a_transaction_has_the_size_that_the_server_measures() -> None:
     table = f"holdall-sizes-{uuid4().hex}"
     schema = TableSchema(table, KeyAttribute("pk"))
     actions = mix(table)
@@ -87,7 +87,7 @@ def test_a_transaction_counts_what_the_server_counts() -> None:
         ]
         return TransactWrite((*actions, *padding), str(uuid4()))
 
-    with raw_wire(SERVER) as send:
+    with open_unchecked_wire(SERVER) as send:
         send(CreateTable(schema))
         try:
             with pytest.raises(TransactionTooLarge, match="payload size cannot exceed 4MB"):
@@ -100,12 +100,12 @@ def test_a_transaction_counts_what_the_server_counts() -> None:
             send(DeleteTable(table))
 
 
-def test_what_is_stored_does_not_count_in_a_transaction() -> None:
+def test_stored_items_do_not_count_towards_the_size_of_a_transaction() -> None:
     table = f"holdall-sizes-{uuid4().hex}"
     schema = TableSchema(table, KeyAttribute("pk"))
     small = Update((Set(path("n"), value(1)),))
     updates = tuple(UpdateItem(table, key(str(number)), small, Exists(path("x"))) for number in range(11))
-    with raw_wire(SERVER) as send:
+    with open_unchecked_wire(SERVER) as send:
         send(CreateTable(schema))
         try:
             for number in range(11):
@@ -117,8 +117,8 @@ def test_what_is_stored_does_not_count_in_a_transaction() -> None:
             send(DeleteTable(table))
 
 
-def test_the_names_and_values_of_a_write_count_as_the_server_counts_them() -> None:
-    """A condition of such a size is refused in any case; why, tells that the sum was within its limit."""
+def test_the_names_and_values_of_a_write_have_the_size_that_the_server_measures() -> None:
+    """The server refuses so large a condition anyway; its reason shows whether names and values exceeded the limit."""
     table = f"holdall-sizes-{uuid4().hex}"
     schema = TableSchema(table, KeyAttribute("pk"))
 
@@ -127,7 +127,7 @@ def test_the_names_and_values_of_a_write_count_as_the_server_counts_them() -> No
         return PutItem(table, key("a"), Not(In(path("größe"), tuple(map(value, texts)))))
 
     most = MAX_SUBSTITUTIONS - len("#0größe".encode()) - 2 * len(":0")
-    with raw_wire(SERVER) as send:
+    with open_unchecked_wire(SERVER) as send:
         send(CreateTable(schema))
         try:
             with pytest.raises(TransactionTooLarge, match="ExpressionAttributeValues exceeds max size"):

@@ -1,4 +1,4 @@
-"""What the service in memory does beyond the contract of services."""
+"""Behaviour of the memory service beyond the contract of services."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_keys_are_listed_in_the_order_of_their_bytes(
     changes: list[tuple[bool, str]], prefix: str, limit: int
 ) -> None:
     service = MemoryService()
-    there: set[str] = set()
+    stored: set[str] = set()
     for put, key in changes:
         if put:
             service.send_blocking(PutObject(NAME, key, b"words"))
-            there.add(key)
+            stored.add(key)
         else:
             service.send_blocking(DeleteObject(NAME, key))
-            there.discard(key)
+            stored.discard(key)
     found: list[str] = []
     after: str | None = None
     while True:
@@ -52,10 +52,10 @@ def test_keys_are_listed_in_the_order_of_their_bytes(
         after = page.next
         if after is None:
             break
-    assert found == sorted((key for key in there if key.startswith(prefix)), key=str.encode)
+    assert found == sorted((key for key in stored if key.startswith(prefix)), key=str.encode)
 
 
-def test_what_a_caller_changes_afterwards_is_not_changed_here() -> None:
+def test_later_changes_of_the_callers_values_do_not_change_the_objects() -> None:
     service = MemoryService()
     metadata, body = {"colour": "red"}, bytearray(b"words")
     service.send_blocking(PutObject(NAME, "key", body, ObjectHeaders(metadata=metadata)))  # type: ignore[arg-type]
@@ -70,7 +70,7 @@ def test_what_a_caller_changes_afterwards_is_not_changed_here() -> None:
         assert service.send_blocking(HeadObject(NAME, key)).headers.metadata == {"colour": "red"}
 
 
-def test_objects_bear_the_time_of_the_clock() -> None:
+def test_an_object_is_modified_at_the_time_of_the_clock() -> None:
     service = MemoryService(clock=lambda: 1_700_000_000.0)
     info = service.send_blocking(PutObject(NAME, "key", b"words"))
     assert info.modified == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
@@ -98,7 +98,7 @@ def test_more_than_a_page_of_parts_is_listed_in_pages() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # newer Pythons warn of threads
-def test_a_fork_while_another_thread_is_at_work_leaves_the_child_a_service_that_works() -> None:
+def test_after_a_fork_during_another_threads_put_the_service_works_in_the_child() -> None:
     service = MemoryService()
     stop = threading.Event()
 

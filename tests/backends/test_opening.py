@@ -1,4 +1,4 @@
-"""Opening a database: which store the settings ask for, and what is loaded for it."""
+"""Opening a database: which backend the settings choose, and which modules it loads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def bare_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("database", DATABASES)
-def test_a_dynamodb_url_opens_the_wire_without_a_word_to_anybody(database: Any) -> None:
+def test_a_dynamodb_url_opens_the_wire_backend_without_connecting(database: Any) -> None:
     db = database("dynamodb://my-app?region=eu-central-1", endpoint="http://127.0.0.1:1")
     assert isinstance(db._backend, DynamoBackend)
     assert db.table.name == "my-app"
@@ -50,14 +50,14 @@ def test_a_client_carries_the_requests_of_a_dynamodb_database(database: Any) -> 
 
 
 @pytest.mark.parametrize("url", [None, "memory:", "embedded:app.db"])
-def test_a_client_is_refused_where_there_is_no_dynamodb(url: str | None, tmp_path: Path) -> None:
+def test_a_client_is_refused_for_a_url_that_is_not_dynamodb(url: str | None, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="is not a DynamoDB table") as caught:
         Database(url, client=object())
     assert caught.value.hint == 'name the table: Database("dynamodb://TABLE", client=client)'
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_client_and_a_backend_are_one_too_many() -> None:
+def test_a_client_and_a_backend_cannot_be_passed_together() -> None:
     backend = EmbeddedBackend(None)
     with pytest.raises(ConfigurationError, match="backend and client cannot be passed together"):
         Database("dynamodb://my-app", client=object(), backend=backend)
@@ -77,7 +77,7 @@ def test_a_misspelt_keyword_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("use", ["db.table.create()", "db.table.layout()", "db.table.export()"])
-def test_an_embedded_database_loads_nothing_of_the_wire(use: str) -> None:
+def test_an_embedded_database_loads_no_module_of_the_wire(use: str) -> None:
     script = f"""
 import sys
 from holdall import Database
@@ -91,21 +91,21 @@ print(*sys.modules)
     assert not {name for name in loaded if name.startswith(wire)}
 
 
-def test_credentials_can_come_from_a_function_of_the_users() -> None:
-    asked: list[bool] = []
+def test_a_function_can_return_the_credentials() -> None:
+    calls: list[bool] = []
 
     def credentials() -> tuple[str, str]:
-        asked.append(True)
+        calls.append(True)
         raise LookupError("the vault is shut")
 
     url = "dynamodb://things?region=eu-central-1&endpoint=http://127.0.0.1:9"
     with Database(url, credentials=credentials) as db, pytest.raises(LookupError, match="the vault is shut"):
         db.table.exists()
-    assert asked
+    assert calls
 
 
 @pytest.mark.parametrize("url", ["memory:", "embedded:x.db"])
-def test_credentials_are_for_dynamodb_alone(url: str) -> None:
+def test_credentials_are_refused_for_other_stores(url: str) -> None:
     with pytest.raises(ConfigurationError, match="credentials was passed, but"):
         Database(url, credentials=lambda: ("key", "secret"))
 
@@ -127,7 +127,7 @@ for url in ("memory:", "embedded:app.db"):
 """
 
 
-def test_a_program_that_closes_nothing_ends_in_silence(tmp_path: Path) -> None:
+def test_a_program_that_closes_nothing_ends_without_warnings(tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-W", "error", "-c", CLOSES_NOTHING], capture_output=True, text=True, cwd=tmp_path
     )

@@ -1,28 +1,28 @@
-"""The shipped contract of services, over each of ours."""
+"""The shipped contract of services, run on each of our services."""
 
 from __future__ import annotations
 
 import pytest
-from service_ways import WAYS, Way
+from service_setups import SETUPS, Setup
 
 from holdall.testing import ServiceCheck, run_service_check, service_checks
 from holdall.testing.file_contract import Calls
 
 
 @pytest.mark.parametrize(
-    ("way", "check", "colour"),
+    ("setup", "check", "colour"),
     [
-        (way, check, colour)
-        for way in WAYS
+        (setup, check, colour)
+        for setup in SETUPS
         for check in service_checks()
-        if way.takes(check)
-        for colour in way.colours(check)
+        if setup.takes(check)
+        for colour in setup.colours(check)
     ],
     ids=str,
 )
-def test_contract(way: Way, check: ServiceCheck, colour: Calls) -> None:
-    lacking = check.requires & way.lacks
+def test_contract(setup: Setup, check: ServiceCheck, colour: Calls) -> None:
+    lacking = check.requires & setup.lacks
     if lacking:
-        pytest.skip(f"{way} lacks {', '.join(sorted(lacking))}")
-    with way.opened() as service:
+        pytest.skip(f"{setup} does not support {', '.join(sorted(lacking))}")
+    with setup.opened() as service:
         run_service_check(check, service, colour)

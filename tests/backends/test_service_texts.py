@@ -1,4 +1,4 @@
-"""Any text that the rules allow comes back from every service as it was: as a key, and as metadata."""
+"""Every service returns keys and metadata unchanged, for any text that the rules allow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from service_ways import Opening, in_a_bucket, in_memory, on_disk
+from service_setups import Opening, make_s3_opening, open_disk_service, open_memory_service
 
 from holdall.core.objects import DeleteObjects, ObjectHeaders, PutObject
 from holdall.core.port import run
@@ -18,7 +18,9 @@ from holdall.testing.file_contract.check import NAME, Service
 from holdall.testing.file_contract.listing import in_order
 
 SERVICES = pytest.mark.parametrize(
-    "opened", [in_memory, on_disk, in_a_bucket("some where")], ids=["memory", "disk", "S3"]
+    "opened",
+    [open_memory_service, open_disk_service, make_s3_opening("some where")],
+    ids=["memory", "disk", "S3"],
 )
 FEW = settings(max_examples=10 if settings.default is not None and settings.default.derandomize else 500)
 
@@ -49,7 +51,7 @@ headers = st.builds(
 @SERVICES
 @FEW
 @given(names=keys)
-def test_any_text_is_a_key(opened: Opening, names: list[str]) -> None:
+def test_any_valid_text_can_be_a_key(opened: Opening, names: list[str]) -> None:
     async def round_trip(service: Service) -> None:
         for name in names:
             await service.put(name, name.encode())
@@ -71,7 +73,7 @@ def test_any_text_is_a_key(opened: Opening, names: list[str]) -> None:
 @SERVICES
 @FEW
 @given(headers=headers.filter(are_headers))
-def test_any_text_is_metadata(opened: Opening, headers: ObjectHeaders) -> None:
+def test_any_valid_text_can_be_metadata(opened: Opening, headers: ObjectHeaders) -> None:
     async def round_trip(service: Service) -> None:
         await service.put(headers=headers)
         assert (await service.head()).headers == headers

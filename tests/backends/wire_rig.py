@@ -1,4 +1,4 @@
-"""A client of ours for tests: real connections in either colour, and time that passes only when a test waits."""
+"""Our own client for tests: real connections, sync and async, and a clock that advances only in sleeps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from rig.colour import COLOURS, Colour, finish
-from scripted_server import Step, says
+from scripted_server import Step, reply_with
 
 from holdall.backends.aws.awaiting import AwaitingPace
 from holdall.backends.aws.blocking import BlockingPace
@@ -90,7 +90,7 @@ def lane_of(colour: Colour, transport: Transport) -> Lane[Any]:
 
 
 class Timed:
-    """Time begins at 0 and stands still but for sleeps and for what each exchange is said to last."""
+    """A clock that starts at 0 and advances with each sleep, and by ``lasting`` with each exchange."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -139,7 +139,7 @@ def make_pace(colour: Colour) -> TimedBlockingPace | TimedAwaitingPace:
 
 
 class TimedClient:
-    """Everything of a backend but the real clock."""
+    """A backend with a clock of its own instead of the real one."""
 
     def __init__(self, colour: Colour, flow: Any) -> None:
         self.colour = colour
@@ -147,16 +147,16 @@ class TimedClient:
         self._flow = flow
 
     async def send(self, request: Request[R]) -> R:
-        """The reply, inside a flow of this colour."""
+        """Return the reply, inside a flow of this colour."""
         reply: R = await self._flow.answer(self.pace, request)
         return reply
 
     def ask(self, request: Request[R]) -> R:
-        """The reply."""
+        """Return the reply, outside a flow."""
         return finish(self.colour, self.send(request))
 
     def finish(self, flow: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """The result of a flow."""
+        """Run a flow and return its result."""
         return finish(self.colour, flow())
 
 
@@ -184,7 +184,7 @@ class Client(TimedClient):
 
 
 def send(colour: Colour, backend: Any, request: Any) -> Any:
-    """What a backend replies, which is closed then."""
+    """Send one request, close the backend, and return the reply."""
     try:
         if colour == "blocking":
             return backend.send_blocking(request)
@@ -203,11 +203,11 @@ def client(colour: Colour, url: str, **options: Any) -> Iterator[Client]:
 
 
 def describe_things(name: str = "things", **options: Any) -> Step:
-    """The answer to DescribeTable for a table with the key ``pk``."""
+    """A reply to DescribeTable for a table with the key ``pk``."""
     table = {
         "TableName": name,
         "TableStatus": "ACTIVE",
         "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
         "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
     }
-    return says({"Table": table}, **options)
+    return reply_with({"Table": table}, **options)

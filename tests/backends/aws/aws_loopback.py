@@ -1,4 +1,4 @@
-"""A server on the loopback interface that plays the endpoints AWS puts beside containers, instances and roles."""
+"""A server on the loopback interface that stands in for AWS's endpoints for containers, instances and roles."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReceivedRequest:
     method: str
     target: str
     headers: Mapping[str, str]
@@ -26,10 +26,10 @@ class Answer:
 
 @dataclass
 class Loopback:
-    """Where the server is, what it was asked, and a wish to be stopped that slow answers wait for."""
+    """The server's URL, the requests that it received, and an event that ends the wait of unanswered requests."""
 
     url: str
-    asked: list[Asked] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     stopping: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -38,16 +38,16 @@ class Loopback:
 
 
 @contextmanager
-def loopback(answer: Callable[[Asked], Answer | None]) -> Iterator[Loopback]:
-    """Serve answers while the block runs; None stays silent until it ends."""
+def loopback(answer: Callable[[ReceivedRequest], Answer | None]) -> Iterator[Loopback]:
+    """Serve answers while the block runs; None leaves a request unanswered until the block ends."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
             headers = {name.lower(): value for name, value in self.headers.items()}
-            asked = Asked(self.command, self.path, headers, body)
-            server.asked.append(asked)
-            given = answer(asked)
+            received = ReceivedRequest(self.command, self.path, headers, body)
+            server.requests.append(received)
+            given = answer(received)
             if given is None:
                 server.stopping.wait()
                 return

@@ -1,4 +1,4 @@
-"""Everything an error gives away: its text, its repr, its traceback, and the same of the errors behind it."""
+"""Everything that an error shows: its text, its repr, its traceback, and those of its causes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TOKEN = "FwoGZXIvYXdzEXAMPLETOKEN"
 
 
 def collect_text(error: BaseException) -> str:
-    said: list[str] = []
+    shown: list[str] = []
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
     while waiting:
@@ -17,12 +17,12 @@ def collect_text(error: BaseException) -> str:
         if current is None or id(current) in seen:
             continue
         seen.add(id(current))
-        said += [str(current), repr(current), repr(vars(current)), *traceback.format_exception(current)]
+        shown += [str(current), repr(current), repr(vars(current)), *traceback.format_exception(current)]
         waiting += [current.__cause__, current.__context__]
-    return "\n".join(said)
+    return "\n".join(shown)
 
 
-def assert_tells_no_secret(error: BaseException) -> None:
-    said = collect_text(error)
-    assert SECRET not in said
-    assert TOKEN not in said
+def assert_shows_no_secret(error: BaseException) -> None:
+    shown = collect_text(error)
+    assert SECRET not in shown
+    assert TOKEN not in shown

@@ -1,4 +1,4 @@
-"""URLs of services: taken apart or refused, and never repeated in the refusal."""
+"""URLs of services are parsed or refused, and an error never repeats the URL."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdall.backends.aws.address import Address, parse_address
         ("http://dynamo_db:8000", Address("http", "dynamo_db", 8000, "/"), "dynamo_db:8000"),
     ],
 )
-def test_a_url_is_taken_apart(url: str, address: Address, authority: str) -> None:
+def test_a_url_is_parsed(url: str, address: Address, authority: str) -> None:
     assert parse_address(url) == address
     assert address.authority == authority
 
@@ -51,7 +51,7 @@ def test_a_url_is_taken_apart(url: str, address: Address, authority: str) -> Non
         ("http://hôst", "characters"),
     ],
 )
-def test_a_url_that_is_none_is_refused_without_being_repeated(url: str, why: str) -> None:
+def test_an_invalid_url_is_refused_and_not_repeated(url: str, why: str) -> None:
     with pytest.raises(ValueError, match=why) as refusal:
         parse_address(url)
     assert "sesame" not in str(refusal.value)

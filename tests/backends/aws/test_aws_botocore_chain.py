@@ -1,4 +1,4 @@
-"""What takes more than a look is left to botocore: roles, web identities, processes. STS is played here."""
+"""botocore resolves roles, web identities and credential processes; a local server stands in for STS."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
-from aws_loopback import Answer, Asked, loopback
-from aws_secrecy import SECRET, TOKEN, assert_tells_no_secret
+from aws_loopback import Answer, ReceivedRequest, loopback
+from aws_secrecy import SECRET, TOKEN, assert_shows_no_secret
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.errors import CredentialsError
@@ -36,24 +36,24 @@ aws_secret_access_key = {SECRET}
 
 
 class Sts:
-    """Hands out numbered credentials of a given life, or refuses."""
+    """Returns numbered credentials that are valid for ``life``, or an error."""
 
     def __init__(self, life: timedelta = timedelta(hours=1)) -> None:
         self.life = life
-        self.asked: list[dict[str, list[str]]] = []
+        self.requests: list[dict[str, list[str]]] = []
         self.expires = datetime.now(UTC)
         self.refusal: Answer | None = None
 
-    def __call__(self, asked: Asked) -> Answer:
-        self.asked.append(parse_qs(asked.body.decode()))
+    def __call__(self, received: ReceivedRequest) -> Answer:
+        self.requests.append(parse_qs(received.body.decode()))
         if self.refusal is not None:
             return self.refusal
         self.expires = datetime.now(UTC).replace(microsecond=0) + self.life
-        action = self.asked[-1]["Action"][0]
+        action = self.requests[-1]["Action"][0]
         return Answer(
             headers={"content-type": "text/xml"},
             body=f"""<{action}Response xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><{action}Result>
-                <Credentials><AccessKeyId>AKROLE{len(self.asked)}</AccessKeyId>
+                <Credentials><AccessKeyId>AKROLE{len(self.requests)}</AccessKeyId>
                 <SecretAccessKey>{SECRET}</SecretAccessKey><SessionToken>{TOKEN}</SessionToken>
                 <Expiration>{self.expires:%Y-%m-%dT%H:%M:%SZ}</Expiration></Credentials>
                 <AssumedRoleUser><Arn>{ROLE}</Arn><AssumedRoleId>x:y</AssumedRoleId></AssumedRoleUser>
@@ -63,7 +63,7 @@ class Sts:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    """This process with an environment of its own, since botocore reads no other."""
+    """Replace the environment of this process, because botocore reads no other."""
     (tmp_path / ".aws").mkdir()
     before = dict(os.environ)
     os.environ.clear()
@@ -80,10 +80,10 @@ def home(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def sts(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sts]:
-    playing = Sts()
-    with loopback(playing) as server:
+    stand_in = Sts()
+    with loopback(stand_in) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
-        yield playing
+        yield stand_in
 
 
 @needs_botocore
@@ -91,13 +91,13 @@ def test_a_role_is_assumed(home: Path, sts: Sts) -> None:
     (home / ".aws" / "config").write_text(PROFILE)
     found = find_credentials(profile="dev").current()
     assert (found.access_key, found.secret_key, found.token) == ("AKROLE1", SECRET, TOKEN)
-    assert sts.asked[0]["RoleArn"] == [ROLE]
+    assert sts.requests[0]["RoleArn"] == [ROLE]
     assert found.expires is not None
     assert sts.expires.timestamp() <= found.expires < sts.expires.timestamp() + 60
 
 
 @needs_botocore
-def test_a_role_is_assumed_where_the_caller_works(
+def test_a_role_is_assumed_in_the_callers_region(
     home: Path, sts: Sts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_REGION")
@@ -108,7 +108,7 @@ def test_a_role_is_assumed_where_the_caller_works(
 
 
 @needs_botocore
-def test_a_role_is_assumed_again_before_it_ends(home: Path, sts: Sts) -> None:
+def test_a_role_is_assumed_again_before_its_credentials_expire(home: Path, sts: Sts) -> None:
     (home / ".aws" / "config").write_text(PROFILE)
     sts.life = timedelta(minutes=5)
     ahead = [0.0]
@@ -129,7 +129,7 @@ def test_a_rejected_role_is_assumed_again_at_once(home: Path, sts: Sts) -> None:
 
 
 @needs_botocore
-def test_a_web_identity_of_the_environment_is_used(
+def test_a_web_identity_from_the_environment_is_used(
     home: Path, sts: Sts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (home / ".aws" / "credentials").write_text(
@@ -139,10 +139,10 @@ def test_a_web_identity_of_the_environment_is_used(
     monkeypatch.setenv("AWS_WEB_IDENTITY_TOKEN_FILE", str(home / "identity"))
     monkeypatch.setenv("AWS_ROLE_ARN", ROLE)
     assert find_credentials().current().access_key == "AKROLE1"
-    assert sts.asked[0]["WebIdentityToken"] == ["my-identity"]
+    assert sts.requests[0]["WebIdentityToken"] == ["my-identity"]
 
 
-def process(home: Path, code: str) -> None:
+def configure_process(home: Path, code: str) -> None:
     (home / "process.py").write_text(code)
     command = f"{sys.executable} {home / 'process.py'}"
     (home / ".aws" / "config").write_text(f"[default]\ncredential_process = {command}\n")
@@ -150,13 +150,13 @@ def process(home: Path, code: str) -> None:
 
 @needs_botocore
 @pytest.mark.parametrize("expiry", ["", ', "Expiration": "2099-01-01T00:00:00Z"'])
-def test_a_process_is_asked(home: Path, expiry: str) -> None:
-    process(
+def test_a_process_returns_the_credentials(home: Path, expiry: str) -> None:
+    configure_process(
         home, f"""print('{{"Version": 1, "AccessKeyId": "AKP", "SecretAccessKey": "{SECRET}"{expiry}}}')"""
     )
     found = find_credentials().current()
     assert (found.access_key, found.secret_key, found.token) == ("AKP", SECRET, None)
-    assert found.expires is None, "so far away that it need not be watched"
+    assert found.expires is None, "the expiry is so far away that we need not watch it"
 
 
 @needs_botocore
@@ -170,15 +170,15 @@ def test_a_process_is_asked(home: Path, expiry: str) -> None:
         (f"""print('{{"Version": "{SECRET}"}}')""", "CredentialRetrievalError"),
     ],
 )
-def test_a_process_that_fails_gives_no_secret_away(home: Path, code: str, why: str) -> None:
-    process(home, code)
+def test_the_error_of_a_failing_process_shows_no_secret(home: Path, code: str, why: str) -> None:
+    configure_process(home, code)
     with pytest.raises(CredentialsError, match=f"profile default has a credential_process.*{why}") as refusal:
         find_credentials().current()
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
 
 
 @needs_botocore
-def test_a_role_that_is_refused_is_told_by_its_code(home: Path, sts: Sts) -> None:
+def test_the_error_of_a_refused_role_has_the_code_of_sts(home: Path, sts: Sts) -> None:
     (home / ".aws" / "config").write_text(PROFILE)
     sts.refusal = Answer(
         403,
@@ -187,7 +187,7 @@ def test_a_role_that_is_refused_is_told_by_its_code(home: Path, sts: Sts) -> Non
     )
     with pytest.raises(CredentialsError, match="role_arn; AssumeRole answered AccessDenied") as refusal:
         find_credentials(profile="dev").current()
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
 
 
 @needs_botocore
@@ -201,14 +201,14 @@ def test_a_role_that_is_refused_is_told_by_its_code(home: Path, sts: Sts) -> Non
         ("[default]\ncredential_process = /nowhere/at/all\n", "FileNotFoundError"),
     ],
 )
-def test_a_way_that_leads_nowhere_is_told(home: Path, config: str, why: str) -> None:
+def test_an_incomplete_configuration_is_an_error_that_explains_it(home: Path, config: str, why: str) -> None:
     (home / ".aws" / "config").write_text(config)
     with pytest.raises(CredentialsError, match=why):
         find_credentials().current()
 
 
 @needs_botocore
-def test_a_file_of_old_that_holds_none_is_told(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_boto_config_file_is_an_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BOTO_CONFIG", str(home / "none"))
     with pytest.raises(CredentialsError, match="BOTO_CONFIG is set; botocore found no credentials"):
         find_credentials().current()

@@ -1,4 +1,4 @@
-"""Credentials of a container's role, from an endpoint that is played here."""
+"""Credentials of a container's role; a local server stands in for the endpoint."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from aws_loopback import Answer, Asked, loopback
-from aws_secrecy import SECRET, TOKEN, assert_tells_no_secret
+from aws_loopback import Answer, ReceivedRequest, loopback
+from aws_secrecy import SECRET, TOKEN, assert_shows_no_secret
 
 from holdall.backends.aws.metadata import container_credentials
 from holdall.backends.aws.signer import Credentials
@@ -33,63 +33,61 @@ SHOWN_FILE = "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
 
 
 class Connected(Exception):
-    """Where a connection would have been made."""
+    """Raised instead of connecting; has the address."""
 
 
 def connect(address: tuple[str, int], *args: object, **options: object) -> None:
     raise Connected(*address)
 
 
-def give(asked: Asked) -> Answer:
+def give(received: ReceivedRequest) -> Answer:
     return Answer(body=DOCUMENT)
 
 
-def test_a_machine_that_is_no_container_says_so() -> None:
+def test_outside_a_container_the_reason_names_both_variables() -> None:
     assert container_credentials({}) == f"{RELATIVE} and {FULL} are not set"
 
 
-def test_a_relative_uri_leads_to_the_endpoint_of_ecs() -> None:
+def test_a_relative_uri_is_requested_from_the_endpoint_of_ecs() -> None:
     with loopback(give) as server:
         assert container_credentials({RELATIVE: "/v2/credentials/0?x=1"}, ecs=server.url) == FOUND
-    assert server.asked[0].target == "/v2/credentials/0?x=1"
-    assert "authorization" not in server.asked[0].headers
+    assert server.requests[0].target == "/v2/credentials/0?x=1"
+    assert "authorization" not in server.requests[0].headers
 
 
-def test_a_full_uri_leads_where_it_says() -> None:
+def test_a_full_uri_is_requested() -> None:
     with loopback(give) as server:
         assert container_credentials({FULL: f"{server.url}/creds"}) == FOUND
-    assert server.asked[0].target == "/creds"
+    assert server.requests[0].target == "/creds"
 
 
-def test_the_relative_uri_wins() -> None:
+def test_the_relative_uri_takes_precedence() -> None:
     with loopback(give) as server:
         found = container_credentials({RELATIVE: "/a", FULL: "http://example.com/"}, ecs=server.url)
     assert found == FOUND
 
 
-def test_the_token_is_shown(tmp_path: Path) -> None:
+def test_the_token_is_sent(tmp_path: Path) -> None:
     with loopback(give) as server:
         container_credentials({FULL: server.url, SHOWN: "Bearer one"})
-    assert server.asked[0].headers["authorization"] == "Bearer one"
+    assert server.requests[0].headers["authorization"] == "Bearer one"
 
 
-def test_the_token_of_the_file_wins_and_is_read_every_time(tmp_path: Path) -> None:
+def test_a_token_file_takes_precedence_and_is_read_every_time(tmp_path: Path) -> None:
     file = tmp_path / "token"
     environment = {SHOWN: "one", SHOWN_FILE: str(file)}
     with loopback(give) as server:
         for token in ("two", "three\n"):
             file.write_text(token)
             container_credentials({**environment, FULL: server.url})
-    assert [asked.headers["authorization"] for asked in server.asked] == ["two", "three"]
+    assert [received.headers["authorization"] for received in server.requests] == ["two", "three"]
 
 
 @pytest.mark.parametrize(
     "host",
     ["localhost", "127.0.0.1", "127.9.9.9", "[::1]", "169.254.170.2", "169.254.170.23", "[fd00:ec2::23]"],
 )
-def test_plain_http_is_spoken_to_hosts_that_are_this_machines(
-    host: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_plain_http_is_allowed_to_hosts_of_this_machine(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.create_connection", connect)
     with pytest.raises(Connected) as reached:
         container_credentials({FULL: f"http://{host}/creds"})
@@ -106,12 +104,12 @@ def test_plain_http_is_spoken_to_hosts_that_are_this_machines(
         "http://localhost.example.com/creds",
     ],
 )
-def test_plain_http_is_not_spoken_to_strangers(url: str) -> None:
+def test_plain_http_to_other_hosts_is_refused(url: str) -> None:
     with pytest.raises(CredentialsError, match="credentials are not requested from it over plain http"):
         container_credentials({FULL: url, SHOWN: TOKEN})
 
 
-def test_https_may_be_anywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_is_allowed_to_any_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("socket.create_connection", connect)
     with pytest.raises(Connected) as reached:
         container_credentials({FULL: "https://example.com/creds"})
@@ -132,22 +130,22 @@ def test_a_malformed_uri_is_an_error_that_does_not_show_it(environment: dict[str
     with pytest.raises(CredentialsError, match="is not a valid URL") as refusal:
         container_credentials(environment)
     assert next(iter(environment)) in str(refusal.value)
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
 
 
-def test_a_token_that_is_none_is_an_error_that_does_not_show_it(tmp_path: Path) -> None:
+def test_an_invalid_token_is_an_error_that_does_not_show_it(tmp_path: Path) -> None:
     file = tmp_path / "token"
     for content in (b"", f"{TOKEN}\r\nX: y".encode(), TOKEN.encode() + b"\xff", f"{TOKEN}é".encode()):
         file.write_bytes(content)
         with pytest.raises(CredentialsError, match=f"{SHOWN_FILE} does not contain a valid token") as refusal:
             container_credentials({FULL: "http://127.0.0.1:9/", SHOWN_FILE: str(file)})
-        assert_tells_no_secret(refusal.value)
+        assert_shows_no_secret(refusal.value)
     with pytest.raises(CredentialsError, match=f"{SHOWN} does not contain a valid token") as refusal:
         container_credentials({FULL: "http://127.0.0.1:9/", SHOWN: f"{TOKEN}\nX: y"})
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
 
 
-def test_a_token_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
+def test_a_missing_token_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CredentialsError, match="cannot be read: No such file"):
         container_credentials({FULL: "http://127.0.0.1:9/", SHOWN_FILE: str(tmp_path / "none")})
 
@@ -163,14 +161,14 @@ def test_a_token_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
         (Answer(body=DOCUMENT.replace(b"2099-01-01T00:00:00Z", b"soon")), "the expiry is not a time"),
     ],
 )
-def test_an_endpoint_that_should_give_credentials_and_does_not_is_an_error(answer: Answer, why: str) -> None:
-    with loopback(lambda asked: answer) as server, pytest.raises(CredentialsError, match=why) as refusal:
+def test_an_endpoint_that_returns_no_credentials_is_an_error(answer: Answer, why: str) -> None:
+    with loopback(lambda received: answer) as server, pytest.raises(CredentialsError, match=why) as refusal:
         container_credentials({FULL: f"{server.url}/{TOKEN}", SHOWN: TOKEN})
     assert server.authority in str(refusal.value)
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
 
 
-def test_an_endpoint_that_fails_for_a_moment_is_asked_again() -> None:
+def test_a_request_that_fails_once_is_repeated() -> None:
     answers = iter([Answer(500), Answer(body=DOCUMENT)])
-    with loopback(lambda asked: next(answers)) as server:
+    with loopback(lambda received: next(answers)) as server:
         assert container_credentials({FULL: server.url}) == FOUND

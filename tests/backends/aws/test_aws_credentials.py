@@ -1,4 +1,4 @@
-"""Where credentials are found, in which order, and what is said when they are not."""
+"""Where credentials are found, in which order, and the error if there are none."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_loopback import Answer, Asked, free_port_url, loopback
-from aws_secrecy import SECRET, TOKEN, assert_tells_no_secret
+from aws_loopback import Answer, ReceivedRequest, free_port_url, loopback
+from aws_secrecy import SECRET, TOKEN, assert_shows_no_secret
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -27,7 +27,7 @@ METADATA = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 
 @pytest.fixture
 def alone(tmp_path: Path) -> dict[str, str]:
-    """An environment with a home of its own and no instance around it."""
+    """An environment with its own home directory and without an instance metadata service."""
     (tmp_path / ".aws").mkdir()
     return {"HOME": str(tmp_path), "AWS_EC2_METADATA_DISABLED": "true"}
 
@@ -51,14 +51,14 @@ def role_document(name: str, expires: datetime | None = None) -> bytes:
     return json.dumps(fields).encode()
 
 
-def container(asked: Asked) -> Answer:
+def container(received: ReceivedRequest) -> Answer:
     return Answer(body=role_document("AKCONTAINER"))
 
 
-def instance(asked: Asked) -> Answer:
-    if asked.method == "PUT":
+def instance(received: ReceivedRequest) -> Answer:
+    if received.method == "PUT":
         return Answer(body=b"session")
-    return Answer(body=b"role" if asked.target.endswith("/") else role_document("AKINSTANCE"))
+    return Answer(body=b"role" if received.target.endswith("/") else role_document("AKINSTANCE"))
 
 
 def test_the_environment_comes_first(alone: dict[str, str]) -> None:
@@ -67,14 +67,14 @@ def test_the_environment_comes_first(alone: dict[str, str]) -> None:
     assert found.current() == Credentials("AKENV", SECRET, TOKEN)
 
 
-def test_the_environment_may_say_when_its_keys_expire(alone: dict[str, str]) -> None:
+def test_the_environment_can_contain_the_expiry_of_its_keys(alone: dict[str, str]) -> None:
     environment = {**alone, **KEYS, "AWS_CREDENTIAL_EXPIRATION": "2026-06-01T01:00:00Z"}
     now = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
     source = find_credentials(environment=environment, clock=lambda: now)
     assert source.current().expires == now + 3600
 
 
-def test_a_profile_that_is_named_beats_the_environments_keys(alone: dict[str, str]) -> None:
+def test_a_named_profile_takes_precedence_over_keys_in_the_environment(alone: dict[str, str]) -> None:
     write(alone, "credentials", "[dev]\n" + keys("AKDEV") + "[default]\n" + keys("AKDEFAULT"))
     environment = {**alone, **KEYS}
     assert find_credentials(profile="dev", environment=environment).current().access_key == "AKDEV"
@@ -100,10 +100,10 @@ def test_the_container_comes_before_the_instance(alone: dict[str, str]) -> None:
         assert find_credentials(environment=environment).current().access_key == "AKINSTANCE"
         environment[FULL] = beside.url
         assert find_credentials(environment=environment).current().access_key == "AKCONTAINER"
-    assert len(metadata.asked) == 3
+    assert len(metadata.requests) == 3
 
 
-def test_nothing_is_looked_at_before_it_is_needed(alone: dict[str, str]) -> None:
+def test_credentials_are_not_searched_before_they_are_needed(alone: dict[str, str]) -> None:
     source = find_credentials(environment=alone)
     assert not source.peek()
     write(alone, "credentials", "[default]\n" + keys("AKFILE"))
@@ -111,7 +111,7 @@ def test_nothing_is_looked_at_before_it_is_needed(alone: dict[str, str]) -> None
     assert source.peek()
 
 
-def test_rejected_keys_are_read_anew(alone: dict[str, str]) -> None:
+def test_rejected_keys_are_read_again(alone: dict[str, str]) -> None:
     write(alone, "credentials", "[default]\n" + keys("AKOLD"))
     source = find_credentials(environment=alone)
     old = source.current()
@@ -124,11 +124,11 @@ def test_rejected_keys_are_read_anew(alone: dict[str, str]) -> None:
 
 def test_rotating_credentials_follow_the_endpoint(alone: dict[str, str]) -> None:
     now = [datetime(2026, 6, 1, tzinfo=UTC)]
-    given_out: list[str] = []
+    issued: list[str] = []
 
-    def rotate(asked: Asked) -> Answer:
-        given_out.append(f"AK{len(given_out)}")
-        return Answer(body=role_document(given_out[-1], now[0] + timedelta(hours=1)))
+    def rotate(received: ReceivedRequest) -> Answer:
+        issued.append(f"AK{len(issued)}")
+        return Answer(body=role_document(issued[-1], now[0] + timedelta(hours=1)))
 
     with loopback(rotate) as server:
         source = find_credentials(environment={**alone, FULL: server.url}, clock=lambda: now[0].timestamp())
@@ -139,9 +139,9 @@ def test_rotating_credentials_follow_the_endpoint(alone: dict[str, str]) -> None
     assert seen == ["AK0", "AK0", "AK1", "AK1", "AK2", "AK2", "AK3", "AK3"]
 
 
-def test_when_there_are_none_the_error_says_where_it_looked_and_why(alone: dict[str, str]) -> None:
-    nobody = free_port_url()
-    environment = {**alone, "AWS_EC2_METADATA_DISABLED": "", METADATA: nobody}
+def test_without_credentials_the_error_lists_every_source_and_what_it_lacks(alone: dict[str, str]) -> None:
+    unused = free_port_url()
+    environment = {**alone, "AWS_EC2_METADATA_DISABLED": "", METADATA: unused}
     with pytest.raises(CredentialsError) as refusal:
         find_credentials(environment=environment).current()
     folder = Path(alone["HOME"]) / ".aws"
@@ -150,14 +150,14 @@ def test_when_there_are_none_the_error_says_where_it_looked_and_why(alone: dict[
         "  environment: AWS_ACCESS_KEY_ID is not set",
         f"  profile default: {folder / 'credentials'} does not exist; {folder / 'config'} does not exist",
         "  container: AWS_CONTAINER_CREDENTIALS_RELATIVE_URI and AWS_CONTAINER_CREDENTIALS_FULL_URI are not set",
-        f"  instance: {nobody.removeprefix('http://')} cannot be reached (Connection refused)",
+        f"  instance: {unused.removeprefix('http://')} cannot be reached (Connection refused)",
         "hint: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile that has credentials",
     ]
     assert refusal.value.code == "credentials"
     assert isinstance(refusal.value, ConfigurationError)
 
 
-def test_a_profile_without_credentials_is_told_apart_from_none(alone: dict[str, str]) -> None:
+def test_a_profile_without_credentials_is_reported_as_such(alone: dict[str, str]) -> None:
     write(alone, "config", "[profile dev]\nregion = eu-west-1\n")
     write(alone, "credentials", "[dev]\n")
     with pytest.raises(CredentialsError) as refusal:
@@ -185,24 +185,24 @@ def test_a_profile_without_credentials_is_told_apart_from_none(alone: dict[str, 
         ({"AWS_PROFILE": "prod"}, f"[default]\naws_secret_access_key = {SECRET}\n", "no AWS profile 'prod'"),
     ],
 )
-def test_what_is_wrong_is_named_without_secrets(
+def test_an_invalid_setting_is_named_without_secrets(
     alone: dict[str, str], environment: dict[str, str], credentials: str, why: str
 ) -> None:
     write(alone, "credentials", credentials)
     source = find_credentials(environment={**alone, **environment})
     with pytest.raises(ConfigurationError, match=why) as refusal:
         source.current()
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
     assert SECRET not in f"{source!r} {source}"
 
 
-def test_a_failing_endpoint_gives_no_secret_away(
+def test_neither_errors_nor_logs_of_a_failing_endpoint_show_secrets(
     alone: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     now = [datetime(2026, 6, 1, tzinfo=UTC)]
     good = Answer(body=role_document("AK", now[0] + timedelta(hours=1)))
     answers = [good, Answer(400, SECRET.encode()), Answer(body=f'"{SECRET}"'.encode())]
-    with loopback(lambda asked: answers.pop(0)) as server, caplog.at_level(0):
+    with loopback(lambda received: answers.pop(0)) as server, caplog.at_level(0):
         source = find_credentials(environment={**alone, FULL: server.url}, clock=lambda: now[0].timestamp())
         first = source.current()
         now[0] += timedelta(minutes=51)
@@ -210,23 +210,23 @@ def test_a_failing_endpoint_gives_no_secret_away(
         now[0] += timedelta(minutes=9)
         with pytest.raises(CredentialsError, match="not a JSON object") as refusal:
             source.current()
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
     assert "answered 400" in caplog.text
     assert SECRET not in caplog.text
     assert TOKEN not in caplog.text
 
 
-# --- a function of the user's ---
+# --- a function that the user passes ---
 
 
-def test_a_function_gives_credentials() -> None:
+def test_a_function_returns_credentials() -> None:
     source = CallableCredentials(lambda: ("AK", SECRET))
     assert not source.peek()
     assert source.current() == Credentials("AK", SECRET)
     assert source.peek()
 
 
-def test_a_function_is_called_again_when_its_credentials_are_due_or_rejected() -> None:
+def test_a_function_is_called_again_when_its_credentials_are_due_for_renewal_or_rejected() -> None:
     now, calls = [0.0], [0]
 
     def give() -> dict[str, object]:
@@ -259,13 +259,13 @@ def test_an_async_function_is_refused_by_name() -> None:
         CallableCredentials(give).current()
 
 
-def test_a_function_that_gives_something_else_is_named_without_showing_it() -> None:
+def test_a_function_that_returns_something_else_is_an_error_that_does_not_show_it() -> None:
     with pytest.raises(CredentialsError, match="the credentials function returned a str") as refusal:
         CallableCredentials(lambda: SECRET).current()
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
 
 
-# --- the order, against botocore's ---
+# --- the order, compared with botocore's ---
 
 FAST = {"env", "shared-credentials-file", "config-file"}
 SETTINGS = {
@@ -299,7 +299,7 @@ variables = some_of(VARIABLES, 1)
 
 @pytest.fixture
 def own_environment(alone: dict[str, str]) -> Iterator[dict[str, str]]:
-    """This process with nothing but ``alone`` in its environment, since botocore reads no other."""
+    """Replace the environment of this process by ``alone``, because botocore reads no other."""
     before = dict(os.environ)
     os.environ.clear()
     os.environ.update({"PATH": before.get("PATH", ""), **alone})
@@ -325,7 +325,7 @@ BASE = f"[base]\naws_access_key_id = AKBASE\naws_secret_access_key = {SECRET}\n"
 @example({"role_arn": "r", "source_profile": "base"}, {"aws_access_key_id": "AK1"}, {}, None)
 @example({}, {"aws_access_key_id": "AK1"}, {"AWS_WEB_IDENTITY_TOKEN_FILE": "/f", "AWS_ROLE_ARN": "r"}, "dev")
 @example({}, {"aws_access_key_id": "AK1"}, {"AWS_WEB_IDENTITY_TOKEN_FILE": "/f", "AWS_ROLE_ARN": "r"}, None)
-def test_the_order_is_botocores(
+def test_the_order_of_sources_is_botocores(
     own_environment: dict[str, str],
     monkeypatch: pytest.MonkeyPatch,
     config: dict[str, str],
@@ -334,7 +334,7 @@ def test_the_order_is_botocores(
     profile: str | None,
 ) -> None:
     session_module: Any = pytest.importorskip(
-        "botocore.session", reason="botocore is not installed: the order cannot be compared"
+        "botocore.session", reason="botocore, whose order of sources this test compares, is not installed"
     )
     from botocore.exceptions import BotoCoreError
 
@@ -357,7 +357,7 @@ def test_the_order_is_botocores(
         try:
             theirs = session_module.Session(profile=profile).get_credentials()
             method = None if theirs is None else theirs.method
-        except (BotoCoreError, ValueError, AttributeError):  # it chose a way that leads nowhere here
+        except (BotoCoreError, ValueError, AttributeError):  # it chose a source that cannot work here
             theirs, method = None, "another"
         for name in [name for name in sys.modules if name.partition(".")[0] == "botocore"]:
             patched.setitem(sys.modules, name, None)
@@ -368,7 +368,7 @@ def test_the_order_is_botocores(
             with pytest.raises(CredentialsError) as refusal:
                 source.current()
             gave_up = refusal.value.message.startswith("no AWS credentials were found")
-            assert gave_up is (method is None), "what is not ours to find is botocore's"
+            assert gave_up is (method is None), "we must leave other sources to botocore"
 
 
 def test_credentials_are_shared_between_threads(alone: dict[str, str]) -> None:
@@ -382,4 +382,4 @@ def test_credentials_are_shared_between_threads(alone: dict[str, str]) -> None:
             thread.join()
     assert {found.access_key for found in seen} == {"AKCONTAINER"}
     assert len(seen) == 8
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1

@@ -1,4 +1,4 @@
-"""Which endpoint requests go to, by arguments, environment, profile and region."""
+"""The endpoint of requests, determined by arguments, environment, profile and region."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_secrecy import SECRET, assert_tells_no_secret
+from aws_secrecy import SECRET, assert_shows_no_secret
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdall.backends.aws.endpoint import Endpoint, Service, resolve_endpoint
 from holdall.errors import ConfigurationError
 
-WHY_SKIPPED = "botocore is not installed: FIPS, dual-stack and account endpoints are its to know"
+WHY_SKIPPED = "botocore, which knows FIPS, dual-stack and account endpoints, is not installed"
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """An environment with a home of its own; this process has it too, since botocore reads no other."""
+    """An environment with its own home directory; set in this process too, because botocore reads no other."""
     (tmp_path / ".aws").mkdir()
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
@@ -35,7 +35,7 @@ def write_config(home: dict[str, str], text: str) -> None:
 # --- region ---
 
 
-def test_the_region_is_the_arguments_the_environments_or_the_profiles(home: dict[str, str]) -> None:
+def test_the_region_comes_from_the_argument_the_environment_or_the_profile(home: dict[str, str]) -> None:
     write_config(home, "[default]\nregion = eu-north-1\n[profile dev]\nregion = eu-south-1\n")
     old = {**home, "AWS_DEFAULT_REGION": "eu-west-2"}
     new = {**old, "AWS_REGION": "eu-west-1"}
@@ -84,7 +84,7 @@ def test_a_region_has_its_own_endpoint(
     assert found.authority == host
 
 
-def test_every_region_botocore_knows_is_known(home: dict[str, str]) -> None:
+def test_every_region_that_botocore_knows_is_accepted(home: dict[str, str]) -> None:
     session = pytest.importorskip("botocore.session", reason=WHY_SKIPPED).Session()
     for partition in session.get_available_partitions():
         for region in session.get_available_regions("dynamodb", partition):
@@ -104,7 +104,7 @@ def test_every_region_botocore_knows_is_known(home: dict[str, str]) -> None:
         " ",
     ],
 )
-def test_a_region_that_is_none_is_refused_with_a_hint(home: dict[str, str], region: str) -> None:
+def test_an_unknown_region_is_refused_with_a_hint(home: dict[str, str], region: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a known AWS region") as refusal:
         resolve_endpoint("dynamodb", region=region, environment=home)
     assert refusal.value.hint
@@ -112,7 +112,7 @@ def test_a_region_that_is_none_is_refused_with_a_hint(home: dict[str, str], regi
 
 
 @given(st.text(min_size=1))
-def test_no_region_can_change_the_host_that_is_asked(region: str) -> None:
+def test_no_region_can_change_the_host_of_requests(region: str) -> None:
     environment = {
         "AWS_CONFIG_FILE": "/nowhere/config",
         "AWS_SHARED_CREDENTIALS_FILE": "/nowhere/credentials",
@@ -148,7 +148,7 @@ def test_an_endpoint_needs_no_region(home: dict[str, str]) -> None:
     assert found.authority == "localhost:8000"
 
 
-def test_an_endpoint_is_signed_for_the_region_that_is_set(home: dict[str, str]) -> None:
+def test_requests_to_an_endpoint_are_signed_for_the_configured_region(home: dict[str, str]) -> None:
     write_config(home, "[default]\nregion = eu-north-1\n")
     url = "http://localhost:8000"
     assert resolve_endpoint("dynamodb", endpoint=url, environment=home).region == "eu-north-1"
@@ -156,8 +156,8 @@ def test_an_endpoint_is_signed_for_the_region_that_is_set(home: dict[str, str]) 
         assert resolve_endpoint("dynamodb", endpoint=url, region=region, environment=home).region == region
 
 
-def test_with_both_given_the_profile_is_not_even_read(home: dict[str, str]) -> None:
-    write_config(home, "this is no config file")
+def test_with_both_an_endpoint_and_a_region_the_profile_is_not_read(home: dict[str, str]) -> None:
+    write_config(home, "this is not a config file")
     found = resolve_endpoint(
         "dynamodb", endpoint="http://localhost:8000", region="us-east-1", profile="gone", environment=home
     )
@@ -175,7 +175,7 @@ def hosts(home: dict[str, str], profile: str | None = None, **environment: str) 
 REGIONAL = ("dynamodb.eu-west-1.amazonaws.com", "s3.eu-west-1.amazonaws.com")
 
 
-def test_the_nearest_setting_of_an_endpoint_wins(home: dict[str, str]) -> None:
+def test_the_most_specific_endpoint_setting_takes_precedence(home: dict[str, str]) -> None:
     write_config(home, SERVICES)
     everywhere = {"AWS_ENDPOINT_URL": "https://all.test"}
     own = {
@@ -195,7 +195,7 @@ def test_the_nearest_setting_of_an_endpoint_wins(home: dict[str, str]) -> None:
     assert found.authority == "mine.test"
 
 
-def test_settings_of_endpoints_can_be_ignored(home: dict[str, str]) -> None:
+def test_endpoint_settings_can_be_ignored(home: dict[str, str]) -> None:
     write_config(home, SERVICES)
     ignore = {"AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true"}
     assert hosts(home, AWS_ENDPOINT_URL="http://all.test", **ignore) == REGIONAL
@@ -231,7 +231,7 @@ def test_a_password_in_an_endpoint_is_not_repeated(home: dict[str, str]) -> None
     assert "sesame" not in str(refusal.value)
 
 
-# --- what botocore is asked for ---
+# --- endpoints that botocore resolves ---
 
 FIPS = "AWS_USE_FIPS_ENDPOINT"
 DUAL = "AWS_USE_DUALSTACK_ENDPOINT"
@@ -257,7 +257,7 @@ def test_special_endpoints_follow_botocores_rules(
     assert found == Endpoint("https", host, 443, region)
 
 
-def test_the_profile_can_ask_for_them_too(home: dict[str, str]) -> None:
+def test_a_profile_can_request_special_endpoints(home: dict[str, str]) -> None:
     pytest.importorskip("botocore", reason=WHY_SKIPPED)
     write_config(
         home, "[default]\nuse_fips_endpoint = true\n[profile dual]\ns3 =\n  use_dualstack_endpoint = true\n"
@@ -270,7 +270,7 @@ def test_the_profile_can_ask_for_them_too(home: dict[str, str]) -> None:
     assert plain.host == "dynamodb.us-east-1.amazonaws.com"
 
 
-def test_an_account_has_an_endpoint_of_its_own_when_that_is_required(home: dict[str, str]) -> None:
+def test_an_account_has_its_own_endpoint_when_that_is_required(home: dict[str, str]) -> None:
     pytest.importorskip("botocore", reason=WHY_SKIPPED)
     account = {**home, MODE: "required", "AWS_ACCOUNT_ID": "123456789012"}
     found = resolve_endpoint("dynamodb", region="eu-west-1", environment=account)
@@ -281,7 +281,7 @@ def test_an_account_has_an_endpoint_of_its_own_when_that_is_required(home: dict[
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_an_account_is_asked_of_those_who_hand_out_the_credentials(home: dict[str, str], known: bool) -> None:
+def test_the_account_can_come_with_the_credentials(home: dict[str, str], known: bool) -> None:
     pytest.importorskip("botocore", reason=WHY_SKIPPED)
     own = ', "AccountId": "123456789012"' if known else ""
     script = Path(home["HOME"]) / "process.py"
@@ -296,17 +296,17 @@ def test_an_account_is_asked_of_those_who_hand_out_the_credentials(home: dict[st
     else:
         with pytest.raises(ConfigurationError, match="AWS_ACCOUNT_ID") as refusal:
             resolve_endpoint("dynamodb", region="eu-west-1", profile="dev", environment=environment)
-        assert_tells_no_secret(refusal.value)
+        assert_shows_no_secret(refusal.value)
 
 
-def test_a_kind_that_a_partition_does_not_have_is_an_error(home: dict[str, str]) -> None:
+def test_a_special_endpoint_that_a_partition_does_not_have_is_an_error(home: dict[str, str]) -> None:
     pytest.importorskip("botocore", reason=WHY_SKIPPED)
     with pytest.raises(ConfigurationError, match="no endpoint of s3 in cn-north-1"):
         resolve_endpoint("s3", region="cn-north-1", environment={**home, FIPS: "true"})
 
 
 @pytest.mark.parametrize(("setting", "kind"), [(FIPS, "FIPS"), (DUAL, "dual-stack")])
-def test_a_configured_endpoint_and_a_special_one_contradict(
+def test_a_configured_endpoint_together_with_a_special_one_is_an_error(
     home: dict[str, str], setting: str, kind: str
 ) -> None:
     environment = {**home, setting: "true", "AWS_ENDPOINT_URL": "http://localhost:8000"}
@@ -315,8 +315,8 @@ def test_a_configured_endpoint_and_a_special_one_contradict(
         match=f"AWS_ENDPOINT_URL names an endpoint, but another setting asks for a {kind} endpoint",
     ):
         resolve_endpoint("dynamodb", region="us-east-1", environment=environment)
-    given_by_hand = resolve_endpoint("dynamodb", endpoint="http://localhost:8000", environment=environment)
-    assert given_by_hand == LOCAL
+    passed = resolve_endpoint("dynamodb", endpoint="http://localhost:8000", environment=environment)
+    assert passed == LOCAL
 
 
 def test_without_botocore_the_error_says_what_to_install(

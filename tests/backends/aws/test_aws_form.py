@@ -1,4 +1,4 @@
-"""Credentials in the forms others hand them over in: taken, or refused without showing them."""
+"""Credentials in the forms in which functions and services return them: accepted, or refused without showing them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from types import SimpleNamespace
 
 import pytest
-from aws_secrecy import SECRET, TOKEN, assert_tells_no_secret
+from aws_secrecy import SECRET, TOKEN, assert_shows_no_secret
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,7 +65,7 @@ def test_each_form_gives_the_same_credentials(given_form: object, expected: Cred
         int(NOON.timestamp()),
     ],
 )
-def test_an_expiry_is_a_moment_in_utc_unless_it_says_otherwise(moment: object) -> None:
+def test_an_expiry_without_a_time_zone_is_in_utc(moment: object) -> None:
     assert credentials_from("a test", ("AK", "s", None, moment)).expires == NOON.timestamp()
 
 
@@ -94,10 +94,10 @@ def test_an_expiry_is_a_moment_in_utc_unless_it_says_otherwise(moment: object) -
         (("AK", SECRET, TOKEN, [SECRET]), "the expiry is not a time"),
     ],
 )
-def test_what_is_no_credentials_is_named_and_not_shown(given_form: object, why: str) -> None:
+def test_invalid_credentials_are_an_error_that_does_not_show_them(given_form: object, why: str) -> None:
     with pytest.raises(CredentialsError, match=why) as refusal:
         credentials_from("a test", given_form)
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -121,14 +121,14 @@ def test_what_is_no_credentials_is_named_and_not_shown(given_form: object, why: 
 def test_a_document_without_credentials_is_not_repeated(document: bytes, why: str) -> None:
     with pytest.raises(CredentialsError, match=why) as refusal:
         credentials_from_document("a test", document)
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
 
 
 @given(
     st.binary()
     | st.recursive(st.none() | st.booleans() | st.text(), st.lists).map(json.dumps).map(str.encode)
 )
-def test_any_document_is_credentials_or_a_named_error(document: bytes) -> None:
+def test_any_document_without_credentials_is_a_credentials_error(document: bytes) -> None:
     with pytest.raises(CredentialsError):
         credentials_from_document("a test", document)
 
@@ -139,7 +139,9 @@ def test_any_document_is_credentials_or_a_named_error(document: bytes) -> None:
         st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.lists(st.text()),
     )
 )
-def test_any_object_is_credentials_that_fit_a_header_or_a_named_error(fields: dict[str, object]) -> None:
+def test_any_object_is_credentials_that_fit_a_header_or_a_credentials_error(
+    fields: dict[str, object],
+) -> None:
     try:
         found = credentials_from_document("a test", json.dumps(fields).encode())
     except CredentialsError:

@@ -1,4 +1,4 @@
-"""Credentials of an instance's role, from a metadata service that is played here. Version 2, or nothing."""
+"""Credentials of an instance's role, from version 2 of the metadata service only; a local server stands in for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 import pytest
-from aws_loopback import Answer, Asked, free_port_url, loopback
+from aws_loopback import Answer, ReceivedRequest, free_port_url, loopback
 from aws_secrecy import SECRET, TOKEN
 
 from holdall.backends.aws.metadata import instance_credentials
@@ -32,18 +32,18 @@ def document(**changes: object) -> bytes:
     return json.dumps({**fields, **changes}).encode()
 
 
-def service(**special: Answer | None) -> Callable[[Asked], Answer | None]:
-    """A metadata service; ``token``, ``roles`` or ``role`` answer otherwise than they should."""
+def service(**special: Answer | None) -> Callable[[ReceivedRequest], Answer | None]:
+    """A metadata service; ``token``, ``roles`` and ``role`` replace its usual answers."""
 
-    def answer(asked: Asked) -> Answer | None:
-        if (asked.method, asked.target) == ("PUT", "/latest/api/token"):
-            assert asked.headers["x-aws-ec2-metadata-token-ttl-seconds"] == "21600"
+    def answer(received: ReceivedRequest) -> Answer | None:
+        if (received.method, received.target) == ("PUT", "/latest/api/token"):
+            assert received.headers["x-aws-ec2-metadata-token-ttl-seconds"] == "21600"
             return special.get("token", Answer(body=SESSION.encode()))
-        if asked.headers.get("x-aws-ec2-metadata-token") != SESSION:
+        if received.headers.get("x-aws-ec2-metadata-token") != SESSION:
             return Answer(401)
-        if asked.target == ROLES:
+        if received.target == ROLES:
             return special.get("roles", Answer(body=b"my-role\n"))
-        assert asked.target == ROLES + "my-role"
+        assert received.target == ROLES + "my-role"
         return special.get("role", Answer(body=document()))
 
     return answer
@@ -55,11 +55,11 @@ def ask(url: str, profile: Profile = NO_PROFILE, **environment: str) -> Credenti
     )
 
 
-def test_the_role_is_found_and_its_credentials_are_given() -> None:
+def test_the_credentials_of_the_role_are_returned() -> None:
     with loopback(service()) as server:
         found = ask(server.url)
     assert found == Credentials("AKINSTANCE", SECRET, TOKEN, NOW + 6 * 3600)
-    assert [asked.method for asked in server.asked] == ["PUT", "GET", "GET"]
+    assert [received.method for received in server.requests] == ["PUT", "GET", "GET"]
 
 
 def test_the_endpoint_may_end_in_a_slash_or_come_from_the_profile() -> None:
@@ -70,40 +70,40 @@ def test_the_endpoint_may_end_in_a_slash_or_come_from_the_profile() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 405])
-def test_without_a_session_token_nothing_is_asked(status: int) -> None:
+def test_without_a_session_token_nothing_else_is_requested(status: int) -> None:
     with loopback(service(token=Answer(status))) as server:
         assert ask(server.url) == f"{server.authority} answered {status}"
-    assert [asked.method for asked in server.asked] == ["PUT"]
+    assert [received.method for received in server.requests] == ["PUT"]
 
 
 def test_it_can_be_switched_off() -> None:
     with loopback(service()) as server:
         assert ask(server.url, AWS_EC2_METADATA_DISABLED="True") == ("disabled by AWS_EC2_METADATA_DISABLED")
-    assert server.asked == []
+    assert server.requests == []
 
 
-def test_a_machine_that_is_no_instance_is_not_asked_twice() -> None:
+def test_on_a_machine_that_is_not_an_instance_there_is_one_request() -> None:
     assert "cannot be reached" in str(ask(free_port_url()))
     with loopback(service(token=None)) as server:
         found = ask(server.url, AWS_METADATA_SERVICE_TIMEOUT="0.05")
     assert found == f"{server.authority} did not answer within 0.05 s"
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-def test_the_first_question_is_repeated_when_asked_to() -> None:
+def test_the_first_request_is_repeated_if_the_environment_says_so() -> None:
     with loopback(service(token=Answer(503))) as server:
         ask(server.url, AWS_METADATA_SERVICE_NUM_ATTEMPTS="2")
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2
 
 
-def test_later_questions_have_a_second_try() -> None:
+def test_later_requests_are_tried_twice() -> None:
     answers = iter([Answer(500), Answer(body=b"my-role")])
     usual = service()
 
-    def once_wrong(asked: Asked) -> Answer | None:
-        return next(answers) if asked.target == ROLES else usual(asked)
+    def fail_once(received: ReceivedRequest) -> Answer | None:
+        return next(answers) if received.target == ROLES else usual(received)
 
-    with loopback(once_wrong) as server:
+    with loopback(fail_once) as server:
         assert isinstance(ask(server.url), Credentials)
 
 
@@ -121,17 +121,17 @@ def test_later_questions_have_a_second_try() -> None:
         ({"role": Answer(body=b'{"Code": "Failed", "Message": "m"}')}, "returned Failed"),
     ],
 )
-def test_what_went_wrong_is_told_without_secrets(special: dict[str, Answer], why: str) -> None:
+def test_a_failure_is_explained_without_secrets(special: dict[str, Answer], why: str) -> None:
     with loopback(service(**special)) as server:
-        told = ask(server.url)
-    assert isinstance(told, str)
-    assert why in told
-    assert server.authority in told
-    assert SECRET not in told
-    assert TOKEN not in told
+        reason = ask(server.url)
+    assert isinstance(reason, str)
+    assert why in reason
+    assert server.authority in reason
+    assert SECRET not in reason
+    assert TOKEN not in reason
 
 
-def test_credentials_past_their_date_are_honoured_for_a_while() -> None:
+def test_expired_credentials_are_used_for_a_while() -> None:
     with loopback(service(role=Answer(body=document(Expiration="2026-05-31T23:00:00Z")))) as server:
         found = ask(server.url)
     assert isinstance(found, Credentials)
@@ -151,7 +151,7 @@ def test_credentials_past_their_date_are_honoured_for_a_while() -> None:
         {"AWS_METADATA_SERVICE_NUM_ATTEMPTS": "many"},
     ],
 )
-def test_malformed_settings_are_named(environment: dict[str, str]) -> None:
+def test_malformed_settings_are_an_error(environment: dict[str, str]) -> None:
     with pytest.raises(ConfigurationError, match="instance metadata service are not valid") as refusal:
         instance_credentials(environment, NO_PROFILE, lambda: NOW)
     assert SECRET not in str(refusal.value)
@@ -160,14 +160,14 @@ def test_malformed_settings_are_named(environment: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     ("mode", "host"), [("", "169.254.169.254"), ("IPv4", "169.254.169.254"), ("ipv6", "fd00:ec2::254")]
 )
-def test_the_usual_endpoint_is_the_links_own(mode: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked_hosts: list[tuple[str, int]] = []
+def test_the_default_endpoint_is_link_local(mode: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts: list[tuple[str, int]] = []
 
     def connect(address: tuple[str, int], *args: object, **options: object) -> None:
-        asked_hosts.append(address)
+        hosts.append(address)
         raise ConnectionRefusedError(111, "Connection refused")
 
     monkeypatch.setattr("socket.create_connection", connect)
-    told = instance_credentials({"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE": mode}, NO_PROFILE, lambda: NOW)
-    assert "cannot be reached (Connection refused)" in str(told)
-    assert asked_hosts == [(host, 80)]
+    reason = instance_credentials({"AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE": mode}, NO_PROFILE, lambda: NOW)
+    assert "cannot be reached (Connection refused)" in str(reason)
+    assert hosts == [(host, 80)]

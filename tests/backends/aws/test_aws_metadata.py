@@ -1,4 +1,4 @@
-"""Endpoints beside a container or an instance: asked directly, with patience that ends, and never quoted."""
+"""Endpoints of containers and instances: requests bypass proxies and time out, and errors never quote replies."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from aws_loopback import Answer, Asked, free_port_url, loopback
-from aws_secrecy import SECRET, assert_tells_no_secret
+from aws_loopback import Answer, ReceivedRequest, free_port_url, loopback
+from aws_secrecy import SECRET, assert_shows_no_secret
 
 from holdall.backends.aws.address import Address, parse_address
 from holdall.backends.aws.metadata import Unanswered, answer, answer_in_tries
 
 
 @contextmanager
-def raw(reply: bytes) -> Iterator[Address]:
-    """A listener that says these bytes to the first who comes, and hangs up."""
+def send_raw(reply: bytes) -> Iterator[Address]:
+    """Run a listener that sends these bytes on the first connection and closes it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
@@ -32,52 +32,52 @@ def raw(reply: bytes) -> Iterator[Address]:
         thread.join()
 
 
-def test_the_body_of_a_200_is_the_answer() -> None:
-    with loopback(lambda asked: Answer(body=b"hello")) as server:
+def test_the_body_of_a_200_is_returned() -> None:
+    with loopback(lambda received: Answer(body=b"hello")) as server:
         assert answer("GET", parse_address(f"{server.url}/a?b=c"), {"X-Y": "z"}, 5) == b"hello"
-    assert (server.asked[0].method, server.asked[0].target) == ("GET", "/a?b=c")
-    assert server.asked[0].headers["x-y"] == "z"
-    assert server.asked[0].headers["host"] == server.authority
+    assert (server.requests[0].method, server.requests[0].target) == ("GET", "/a?b=c")
+    assert server.requests[0].headers["x-y"] == "z"
+    assert server.requests[0].headers["host"] == server.authority
 
 
 def test_proxies_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(variable, free_port_url())
-    with loopback(lambda asked: Answer(body=b"direct")) as server:
+    with loopback(lambda received: Answer(body=b"direct")) as server:
         assert answer("GET", parse_address(server.url), {}, 5) == b"direct"
 
 
 def test_redirects_are_not_followed() -> None:
     with (
-        loopback(lambda asked: Answer(body=b"elsewhere")) as other,
-        loopback(lambda asked: Answer(302, headers={"location": other.url})) as server,
+        loopback(lambda received: Answer(body=b"elsewhere")) as other,
+        loopback(lambda received: Answer(302, headers={"location": other.url})) as server,
         pytest.raises(Unanswered, match="answered 302"),
     ):
         answer("GET", parse_address(server.url), {}, 5)
-    assert other.asked == []
+    assert other.requests == []
 
 
 @pytest.mark.parametrize(("status", "passing"), [(400, False), (404, False), (429, True), (500, True)])
-def test_other_statuses_are_told_without_their_body(status: int, passing: bool) -> None:
+def test_the_error_of_another_status_does_not_show_the_body(status: int, passing: bool) -> None:
     with (
-        loopback(lambda asked: Answer(status, SECRET.encode())) as server,
+        loopback(lambda received: Answer(status, SECRET.encode())) as server,
         pytest.raises(Unanswered, match=f"answered {status}") as trouble,
     ):
         answer("GET", parse_address(server.url), {}, 5)
     assert trouble.value.passing is passing
-    assert_tells_no_secret(trouble.value)
+    assert_shows_no_secret(trouble.value)
 
 
-def test_silence_ends_with_the_patience() -> None:
+def test_a_request_without_a_reply_times_out() -> None:
     with (
-        loopback(lambda asked: None) as server,
+        loopback(lambda received: None) as server,
         pytest.raises(Unanswered, match=r"within 0\.05 s") as trouble,
     ):
         answer("GET", parse_address(server.url), {}, 0.05)
     assert trouble.value.passing
 
 
-def test_nobody_there_is_told() -> None:
+def test_an_address_where_no_process_listens_cannot_be_reached() -> None:
     with pytest.raises(Unanswered, match="cannot be reached"):
         answer("GET", parse_address(free_port_url()), {}, 5)
 
@@ -92,39 +92,39 @@ def test_nobody_there_is_told() -> None:
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + SECRET.encode(),
         b"HTTP/1.1 200 OK\r\n" + b"X: " + SECRET.encode() * 4000 + b"\r\n\r\n",
     ],
-    ids=["nothing", "no HTTP", "cut off", "no length", "bad chunks", "endless header"],
+    ids=["nothing", "not HTTP", "cut off", "invalid length", "bad chunks", "endless header"],
 )
-def test_what_is_no_answer_is_not_quoted(reply: bytes) -> None:
-    with raw(reply) as address, pytest.raises(Unanswered) as trouble:
+def test_a_malformed_reply_is_not_quoted(reply: bytes) -> None:
+    with send_raw(reply) as address, pytest.raises(Unanswered) as trouble:
         answer("GET", address, {}, 5)
-    assert_tells_no_secret(trouble.value)
+    assert_shows_no_secret(trouble.value)
 
 
-def test_an_endless_answer_is_refused() -> None:
+def test_a_reply_over_the_limit_is_refused() -> None:
     with (
-        loopback(lambda asked: Answer(body=b"x" * 70_000)) as server,
+        loopback(lambda received: Answer(body=b"x" * 70_000)) as server,
         pytest.raises(Unanswered, match="more than 64 KB"),
     ):
         answer("GET", parse_address(server.url), {}, 5)
 
 
-def test_what_may_pass_is_asked_again() -> None:
+def test_a_request_is_repeated_after_a_server_error() -> None:
     answers = iter([Answer(500), Answer(503), Answer(body=b"at last")])
 
-    def take_turns(asked: Asked) -> Answer:
+    def take_turns(received: ReceivedRequest) -> Answer:
         return next(answers)
 
     with loopback(take_turns) as server:
         assert answer_in_tries(3, "GET", parse_address(server.url), {}, 5) == b"at last"
 
 
-def test_what_will_not_pass_is_not_asked_again() -> None:
-    with loopback(lambda asked: Answer(404)) as server, pytest.raises(Unanswered, match="404"):
+def test_a_request_is_not_repeated_after_a_client_error() -> None:
+    with loopback(lambda received: Answer(404)) as server, pytest.raises(Unanswered, match="404"):
         answer_in_tries(3, "GET", parse_address(server.url), {}, 5)
-    assert len(server.asked) == 1
+    assert len(server.requests) == 1
 
 
-def test_tries_are_counted() -> None:
-    with loopback(lambda asked: Answer(500)) as server, pytest.raises(Unanswered, match="500"):
+def test_a_request_is_not_repeated_beyond_the_number_of_tries() -> None:
+    with loopback(lambda received: Answer(500)) as server, pytest.raises(Unanswered, match="500"):
         answer_in_tries(2, "GET", parse_address(server.url), {}, 5)
-    assert len(server.asked) == 2
+    assert len(server.requests) == 2

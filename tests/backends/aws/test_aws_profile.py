@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aws_secrecy import SECRET, TOKEN, assert_tells_no_secret
+from aws_secrecy import SECRET, TOKEN, assert_shows_no_secret
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,7 +61,7 @@ def test_a_profile_is_found_by_argument_environment_or_default(home: Path) -> No
         assert read_profile("two words", {**environment, variable: "dev"}).name == "two words"
 
 
-def test_indented_blocks_and_services_are_settings_of_their_own(home: Path) -> None:
+def test_nested_settings_of_indented_blocks_and_services_are_found(home: Path) -> None:
     profile = read_profile("dev", write_profile(home, config=CONFIG))
     assert profile.find_nested(profile.config, "s3", "use_dualstack_endpoint") == "true"
     assert profile.find_nested(profile.services, "dynamodb", "endpoint_url") == "http://localhost:8000"
@@ -69,7 +69,7 @@ def test_indented_blocks_and_services_are_settings_of_their_own(home: Path) -> N
     assert profile.get("s3") is None
 
 
-def test_the_credentials_file_wins_and_names_its_sections_plainly(home: Path) -> None:
+def test_the_credentials_file_takes_precedence_and_its_sections_have_no_prefix(home: Path) -> None:
     environment = write_profile(
         home,
         config="[profile dev]\nregion=a\noutput=json\n",
@@ -80,14 +80,14 @@ def test_the_credentials_file_wins_and_names_its_sections_plainly(home: Path) ->
     assert read_profile("only", environment).get("region") == "c"
 
 
-def test_the_environment_moves_the_files(tmp_path: Path) -> None:
+def test_the_environment_can_name_other_files(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").write_text("[default]\nregion = there\n")
     for name in (str(tmp_path / "elsewhere"), "~/elsewhere", "$PLACE/elsewhere"):
         environment = {"HOME": str(tmp_path), "PLACE": str(tmp_path), "AWS_CONFIG_FILE": name}
         assert read_profile(None, environment).get("region") == "there"
 
 
-def test_a_setting_of_the_environment_wins(home: Path) -> None:
+def test_a_setting_in_the_environment_takes_precedence(home: Path) -> None:
     profile = read_profile("dev", write_profile(home, config=CONFIG))
     assert profile.find_setting("region", {"AWS_REGION": "x"}) == "x"
     assert profile.find_setting("region", {"AWS_REGION": ""}) == "eu-west-1"
@@ -102,15 +102,13 @@ def test_without_files_the_default_profile_is_empty_and_says_why(home: Path) -> 
     )
 
 
-def test_a_file_that_cannot_be_read_is_as_good_as_none_and_says_why(home: Path) -> None:
+def test_an_unreadable_file_is_skipped_and_the_reason_noted(home: Path) -> None:
     (home / ".aws" / "config").mkdir()
     assert "config cannot be read" in read_profile(None, {"HOME": str(home)}).notes[1]
 
 
 @pytest.mark.parametrize("named_by", ["argument", "AWS_PROFILE"])
-def test_a_named_profile_that_is_nowhere_is_an_error_that_says_where_it_looked(
-    home: Path, named_by: str
-) -> None:
+def test_a_missing_named_profile_is_an_error_that_lists_the_files(home: Path, named_by: str) -> None:
     environment = write_profile(home, config=CONFIG)
     name = "prod" if named_by == "argument" else None
     with pytest.raises(ConfigurationError, match="no AWS profile 'prod'") as refusal:
@@ -119,7 +117,7 @@ def test_a_named_profile_that_is_nowhere_is_an_error_that_says_where_it_looked(
     assert f"{home / '.aws' / 'config'} has no profile 'prod'" in str(refusal.value)
 
 
-def test_services_that_are_named_must_exist(home: Path) -> None:
+def test_a_named_services_section_must_exist(home: Path) -> None:
     environment = write_profile(home, config="[default]\nservices = nowhere\n")
     with pytest.raises(ConfigurationError, match=r"services section 'nowhere'.*\n.*\[services nowhere\]"):
         read_profile(None, environment)
@@ -137,14 +135,14 @@ def test_services_that_are_named_must_exist(home: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("file", ["credentials", "config"])
-def test_a_malformed_file_is_told_by_line_and_never_quoted(
+def test_the_error_of_a_malformed_file_names_the_line_and_does_not_quote_it(
     home: Path, file: str, content: bytes, why: str
 ) -> None:
     (home / ".aws" / file).write_bytes(content)
     with pytest.raises(ConfigurationError, match=why) as refusal:
         read_profile(None, {"HOME": str(home)})
     assert str(home / ".aws" / file) in str(refusal.value)
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
 
 
 def test_a_profile_does_not_show_its_settings(home: Path) -> None:
@@ -188,7 +186,7 @@ def test_profiles_are_read_as_botocore_reads_them(
     name: str,
 ) -> None:
     session_module: Any = pytest.importorskip(
-        "botocore.session", reason="botocore is not installed: profiles cannot be compared"
+        "botocore.session", reason="botocore, whose profiles this test compares, is not installed"
     )
     folder = tmp_path_factory.getbasetemp()
     (folder / "config").write_text(as_text(config))

@@ -1,4 +1,4 @@
-"""Credentials are renewed ahead of their end, by one thread for all, and no caller waits needlessly."""
+"""One thread renews credentials for all before they expire, and no caller waits needlessly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from aws_secrecy import SECRET, TOKEN, assert_tells_no_secret
+from aws_secrecy import SECRET, TOKEN, assert_shows_no_secret
 from hypothesis import given
 from hypothesis import strategies as st
 from rig.clock import Clock
@@ -25,7 +25,7 @@ MINUTE = 60.0
 
 
 class Issuer:
-    """Hands out numbered credentials; can fail, and can be held up."""
+    """Returns numbered credentials; a test can make it fail or wait."""
 
     def __init__(self, clock: Clock, life: float | None = HOUR) -> None:
         self.clock = clock
@@ -54,7 +54,7 @@ class Issuer:
 
 
 def wait_for_renewal(source: RenewedCredentials) -> None:
-    """Wait for a renewal in the background."""
+    """Wait until a renewal in the background has ended."""
     for thread in threading.enumerate():
         if thread.name == "holdall-credentials":
             thread.join()
@@ -75,21 +75,23 @@ def source(issuer: Issuer, clock: Clock) -> RenewedCredentials:
     return RenewedCredentials(issuer, clock=clock)
 
 
-def test_nothing_is_loaded_before_it_is_needed(source: RenewedCredentials, issuer: Issuer) -> None:
+def test_credentials_are_not_loaded_before_they_are_needed(
+    source: RenewedCredentials, issuer: Issuer
+) -> None:
     assert not source.peek()
     assert issuer.issued == 0
     assert source.current().access_key == "AK1"
     assert source.peek()
 
 
-def test_fresh_credentials_are_given_again(source: RenewedCredentials, issuer: Issuer, clock: Clock) -> None:
+def test_fresh_credentials_are_reused(source: RenewedCredentials, issuer: Issuer, clock: Clock) -> None:
     first = source.current()
     clock.forward(HOUR - 15 * MINUTE - 1)
     assert source.current() is first
     assert issuer.issued == 1
 
 
-def test_credentials_without_an_end_are_kept(clock: Clock) -> None:
+def test_credentials_without_an_expiry_are_kept(clock: Clock) -> None:
     issuer = Issuer(clock, life=None)
     source = RenewedCredentials(issuer, clock=clock)
     first = source.current()
@@ -98,7 +100,7 @@ def test_credentials_without_an_end_are_kept(clock: Clock) -> None:
     assert source.current() is first
 
 
-def test_a_quarter_of_an_hour_before_the_end_one_renews_and_all_go_on(
+def test_a_quarter_of_an_hour_before_the_expiry_one_thread_renews_while_callers_continue(
     source: RenewedCredentials, issuer: Issuer, clock: Clock
 ) -> None:
     first = source.current()
@@ -115,7 +117,7 @@ def test_a_quarter_of_an_hour_before_the_end_one_renews_and_all_go_on(
     assert issuer.issued == 2
 
 
-def test_ten_minutes_before_the_end_all_wait_for_one(
+def test_ten_minutes_before_the_expiry_all_callers_wait_for_one_renewal(
     source: RenewedCredentials, issuer: Issuer, clock: Clock
 ) -> None:
     source.current()
@@ -132,7 +134,7 @@ def test_ten_minutes_before_the_end_all_wait_for_one(
     assert issuer.most_at_once == 1
 
 
-def test_who_comes_late_waits_for_the_renewal_in_the_background(
+def test_a_caller_shortly_before_the_expiry_waits_for_the_renewal_in_the_background(
     source: RenewedCredentials, issuer: Issuer, clock: Clock
 ) -> None:
     source.current()
@@ -148,7 +150,7 @@ def test_who_comes_late_waits_for_the_renewal_in_the_background(
 
 
 @pytest.mark.parametrize("left", [14 * MINUTE, 9 * MINUTE, 1.0])
-def test_a_failing_renewal_leaves_the_old_ones_in_use_while_they_are_valid(
+def test_after_a_failed_renewal_the_old_credentials_are_used_until_they_expire(
     source: RenewedCredentials, issuer: Issuer, clock: Clock, left: float
 ) -> None:
     first = source.current()
@@ -201,7 +203,7 @@ def test_a_failed_renewal_is_logged_without_secrets(
     assert TOKEN not in caplog.text
 
 
-def test_the_first_failure_reaches_all_who_wait(source: RenewedCredentials, issuer: Issuer) -> None:
+def test_the_first_failure_reaches_all_waiting_callers(source: RenewedCredentials, issuer: Issuer) -> None:
     issuer.error = CredentialsError("nothing there")
     issuer.open.clear()
     with ThreadPoolExecutor(4) as threads:
@@ -211,7 +213,7 @@ def test_the_first_failure_reaches_all_who_wait(source: RenewedCredentials, issu
         assert {str(each.exception()) for each in waiting} == {"nothing there"}
 
 
-def test_what_was_interrupted_is_taken_up_by_another(clock: Clock) -> None:
+def test_another_caller_continues_after_an_interrupted_renewal(clock: Clock) -> None:
     issuer = Issuer(clock)
     interrupted = threading.Event()
 
@@ -244,7 +246,7 @@ def test_what_was_interrupted_is_taken_up_by_another(clock: Clock) -> None:
     assert len(caught) == 1
 
 
-def test_rejected_credentials_are_replaced_with_nothing_from_a_cache(clock: Clock) -> None:
+def test_rejected_credentials_are_not_replaced_from_a_cache(clock: Clock) -> None:
     issuer = Issuer(clock)
     forgotten: list[int] = []
     source = RenewedCredentials(issuer, forget=lambda: forgotten.append(issuer.issued), clock=clock)
@@ -255,7 +257,9 @@ def test_rejected_credentials_are_replaced_with_nothing_from_a_cache(clock: Cloc
     assert forgotten == [1]
 
 
-def test_a_late_rejection_does_not_drop_the_successor(source: RenewedCredentials, issuer: Issuer) -> None:
+def test_a_late_rejection_does_not_drop_the_new_credentials(
+    source: RenewedCredentials, issuer: Issuer
+) -> None:
     first = source.current()
     source.renew(first)
     second = source.current()
@@ -264,7 +268,7 @@ def test_a_late_rejection_does_not_drop_the_successor(source: RenewedCredentials
     assert issuer.issued == 2
 
 
-def test_rejected_credentials_do_not_come_back_when_looking_for_others_fails(
+def test_rejected_credentials_are_not_used_again_when_a_renewal_fails(
     source: RenewedCredentials, issuer: Issuer, clock: Clock
 ) -> None:
     first = source.current()
@@ -285,11 +289,11 @@ def test_credentials_that_arrive_expired_are_an_error_without_secrets(clock: Clo
     source = RenewedCredentials(Issuer(clock, life=-5 * MINUTE), clock=clock)
     with pytest.raises(CredentialsError, match="expired 300 seconds ago") as refusal:
         source.current()
-    assert_tells_no_secret(refusal.value)
+    assert_shows_no_secret(refusal.value)
 
 
 @given(st.floats(min_value=1, max_value=2 * HOUR))
-def test_however_short_their_life_credentials_are_used_before_they_are_renewed(life: float) -> None:
+def test_even_short_lived_credentials_are_used_before_they_are_renewed(life: float) -> None:
     clock = Clock()
     issuer = Issuer(clock, life)
     source = RenewedCredentials(issuer, clock=clock)
@@ -302,7 +306,7 @@ def test_however_short_their_life_credentials_are_used_before_they_are_renewed(l
 
 
 @given(st.lists(st.floats(min_value=0, max_value=30 * MINUTE), max_size=30), st.booleans())
-def test_no_walk_through_time_meets_expired_credentials(steps: list[float], short: bool) -> None:
+def test_no_caller_receives_expired_credentials(steps: list[float], short: bool) -> None:
     clock = Clock()
     source = RenewedCredentials(Issuer(clock, 16 * MINUTE if short else HOUR), clock=clock)
     for step in steps:
@@ -313,7 +317,7 @@ def test_no_walk_through_time_meets_expired_credentials(steps: list[float], shor
         wait_for_renewal(source)
 
 
-def test_a_thread_that_cannot_be_started_is_no_harm(
+def test_if_no_thread_can_be_started_a_later_caller_renews(
     source: RenewedCredentials, issuer: Issuer, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = source.current()
@@ -349,7 +353,7 @@ FORKED = """
     source.current()
     if STUCK:
         assert entered.wait(30)
-        source._lock.acquire()  # as another thread might at this very moment
+        source._lock.acquire()  # as if another thread held it during the fork
     if os.fork() == 0:
         signal.alarm(20)
         now[0] = 3600.0
@@ -362,7 +366,7 @@ FORKED = """
 
 
 @pytest.mark.parametrize(("stuck", "before_the_end"), [(1, 700.0), (0, 1800.0)])
-def test_a_child_renews_for_itself_even_when_forked_in_the_middle_of_a_renewal(
+def test_a_forked_child_renews_for_itself_even_if_forked_during_a_renewal(
     stuck: int, before_the_end: float
 ) -> None:
     script = (
@@ -378,7 +382,7 @@ def test_a_child_renews_for_itself_even_when_forked_in_the_middle_of_a_renewal(
     assert (run.stdout, run.stderr) == ("0", "")
 
 
-def test_many_threads_over_many_expiries_load_once_each(clock: Clock) -> None:
+def test_many_threads_load_once_per_expiry(clock: Clock) -> None:
     issuer = Issuer(clock)
     source = RenewedCredentials(issuer, clock=clock)
 

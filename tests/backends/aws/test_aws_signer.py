@@ -1,4 +1,4 @@
-"""Our signatures are botocore's, for whatever is signed."""
+"""Our signatures equal botocore's for any request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from holdall.backends.aws.signer import Credentials, PostTemplate, Signer, sha256_hex
 
 STAMP = "%Y%m%dT%H%M%SZ"
-WHY_SKIPPED = "botocore is not installed: signatures cannot be compared"
+WHY_SKIPPED = "botocore, whose signatures this test compares, is not installed"
 
 visible = st.text(st.characters(min_codepoint=0x20, exclude_categories=["Cs"]), min_size=1)
 odd_values = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n"))
@@ -79,7 +79,7 @@ def by_us(
     body=st.binary(),
     who=credentials,
 )
-def test_a_signature_is_botocores(
+def test_a_signature_equals_botocores(
     kind: str,
     region: str,
     path: str,
@@ -95,14 +95,14 @@ def test_a_signature_is_botocores(
         assert ours.get(name) == theirs.get(name)
 
 
-def test_what_botocore_leaves_unsigned_is_left_unsigned() -> None:
+def test_headers_that_botocore_does_not_sign_are_not_signed() -> None:
     auth: Any = pytest.importorskip("botocore.auth", reason=WHY_SKIPPED)
     unsigned = dict.fromkeys(auth.SIGNED_HEADERS_BLACKLIST, "x")
     signer, who = Signer("dynamodb", "us-east-1"), Credentials("AK", "secret")
     assert authorization(signer, who, 1, **unsigned) == authorization(signer, who, 1)
 
 
-def test_the_published_example_gives_the_published_signature() -> None:
+def test_the_published_example_has_the_published_signature() -> None:
     who = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY")
     now = datetime(2015, 8, 30, 12, 36, tzinfo=UTC)
     signed = Signer("service", "us-east-1").sign(
@@ -121,7 +121,7 @@ def authorization(signer: Signer, who: Credentials, day: int, **more: str) -> st
 
 
 @given(st.lists(st.tuples(st.sampled_from(["one", "two"]), st.integers(1, 3)), min_size=1))
-def test_one_signer_signs_like_a_new_one_whatever_it_signed_before(
+def test_a_used_signer_signs_like_a_new_one(
     uses: list[tuple[str, int]],
 ) -> None:
     kept = Signer("dynamodb", "us-east-1")
@@ -145,7 +145,7 @@ WHO = [Credentials("AK", "one"), Credentials("AK", "two", "token"), Credentials(
         max_size=6,
     )
 )
-def test_a_template_signs_as_the_signer_does_whatever_it_signed_before(
+def test_a_used_template_signs_like_a_new_signer(
     uses: list[tuple[Credentials, float, str, bytes]],
 ) -> None:
     headers = {"content-type": "application/x-amz-json-1.0", "host": "example.com:8443"}
@@ -168,13 +168,13 @@ def test_a_template_signs_as_the_signer_does_whatever_it_signed_before(
         }
 
 
-def test_the_signature_of_an_earlier_attempt_is_replaced_not_signed() -> None:
+def test_the_signature_of_an_earlier_attempt_is_replaced_and_not_signed() -> None:
     signer, who = Signer("dynamodb", "us-east-1"), Credentials("AK", "secret", "token")
     first = authorization(signer, who, 1)
     assert authorization(signer, who, 1, Authorization=first) == first
 
 
-def test_an_empty_session_token_is_none() -> None:
+def test_an_empty_session_token_is_ignored() -> None:
     signer = Signer("dynamodb", "us-east-1")
     assert authorization(signer, Credentials("AK", "secret", ""), 1) == authorization(
         signer, Credentials("AK", "secret"), 1

@@ -1,4 +1,4 @@
-"""A caller that is cancelled does not wait for long, and learns what is known of its write."""
+"""A cancelled caller does not wait for long, and learns whether the outcome of its write is known."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from s3_rig import bucket
-from scripted_server import Asked, Step, refuses, says, serve_script, silence
+from scripted_server import ReceivedRequest, Step, refuse_with, reply_with, serve_script, silence
 from wire_rig import GET, KEY, KEYS, PUT, describe_things
 
 import holdall.transactions.run.flow  # noqa: F401 - not for the first time inside of a task
@@ -36,8 +36,8 @@ def database_of(url: str, **limits: Any) -> AsyncDatabase:
     return AsyncDatabase(backend=backend, manage_table=False)
 
 
-async def cancel_when_asked(server: Any, count: int, work: Any) -> asyncio.Future[Any]:
-    """The work's task, cancelled once so many requests have arrived, and over."""
+async def cancel_after_requests(server: Any, count: int, work: Any) -> asyncio.Future[Any]:
+    """Cancel the work once the server has received ``count`` requests; return its task, which has ended."""
     task: asyncio.Future[Any] = asyncio.ensure_future(work)
     await asyncio.to_thread(server.wait_for_requests, count)
     task.cancel()
@@ -49,19 +49,19 @@ async def cancel_when_asked(server: Any, count: int, work: Any) -> asyncio.Futur
 def test_a_cancelled_write_without_a_reply_ends_soon_and_its_outcome_is_unknown(write: Any) -> None:
     async def main() -> None:
         async with database_of(server.url) as db:
-            task = await cancel_when_asked(server, 2, db.send(write))
+            task = await cancel_after_requests(server, 2, db.send(write))
             assert not task.cancelled()
             unknown = task.exception()
             assert isinstance(unknown, OutcomeUnknown)
             assert isinstance(unknown.__cause__, asyncio.CancelledError)
             await db.send(GET)
 
-    with serve_script(describe_things(), silence(), says({"Item": KEY})) as server:
+    with serve_script(describe_things(), silence(), reply_with({"Item": KEY})) as server:
         asyncio.run(main())
-    assert [asked.connection for asked in server.requests] == [1, 1, 2]  # no call receives a late reply
+    assert [received.connection for received in server.requests] == [1, 1, 2]  # no call receives a late reply
 
 
-def test_a_timeout_around_a_write_without_a_reply_raises_that_its_outcome_is_unknown() -> None:
+def test_a_timeout_around_a_write_without_a_reply_raises_outcome_unknown() -> None:
     async def main() -> None:
         async with database_of(server.url) as db:
             await db.send(GET)
@@ -74,11 +74,11 @@ def test_a_timeout_around_a_write_without_a_reply_raises_that_its_outcome_is_unk
             assert task is not None
             assert task.cancelling() == 0
 
-    with serve_script(describe_things(), says({}), silence(), silence()) as server:
+    with serve_script(describe_things(), reply_with({}), silence(), silence()) as server:
         asyncio.run(main())
 
 
-def test_a_task_group_that_is_given_up_tells_of_the_unknown_write() -> None:
+def test_a_failed_task_group_reports_the_unknown_outcome_of_a_write() -> None:
     async def fail() -> None:
         await asyncio.to_thread(server.wait_for_requests, 2)
         raise ValueError("give up")
@@ -98,7 +98,7 @@ def test_a_task_group_that_is_given_up_tells_of_the_unknown_write() -> None:
         asyncio.run(main())
 
 
-def test_a_write_that_is_answered_within_the_grace_period_is_plainly_cancelled(
+def test_a_write_that_is_answered_within_the_grace_period_is_just_cancelled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdall.backends.aws.limit.GRACE_SECONDS", 60.0)
@@ -115,12 +115,12 @@ def test_a_write_that_is_answered_within_the_grace_period_is_plainly_cancelled(
                 await task
             await db.send(GET)
 
-    with serve_script(describe_things(), says({}, gate=gate), says({"Item": KEY})) as server:
+    with serve_script(describe_things(), reply_with({}, gate=gate), reply_with({"Item": KEY})) as server:
         asyncio.run(main())
-    assert {asked.connection for asked in server.requests} == {1}  # its reply was read to the end
+    assert {received.connection for received in server.requests} == {1}  # its reply was read to the end
 
 
-def test_a_write_that_was_waiting_for_a_connection_is_plainly_cancelled_and_never_sent() -> None:
+def test_a_write_that_waits_for_a_connection_is_just_cancelled_and_never_sent() -> None:
     async def main() -> None:
         async with database_of(server.url, max_connections=1) as db:
             await db.send(GET)
@@ -135,12 +135,12 @@ def test_a_write_that_was_waiting_for_a_connection_is_plainly_cancelled_and_neve
             reading.cancel()
             await asyncio.wait([reading])
 
-    with serve_script(describe_things(), says({}), silence()) as server:
+    with serve_script(describe_things(), reply_with({}), silence()) as server:
         asyncio.run(main())
     assert server.operations == ["DescribeTable", "GetItem", "GetItem"]
 
 
-def test_a_write_that_was_waiting_for_the_description_of_its_table_is_plainly_cancelled() -> None:
+def test_a_write_that_waits_for_the_description_of_its_table_is_just_cancelled() -> None:
     async def main() -> None:
         async with database_of(server.url) as db:
             reading = asyncio.ensure_future(db.send(GET))
@@ -158,10 +158,10 @@ def test_a_write_that_was_waiting_for_the_description_of_its_table_is_plainly_ca
         asyncio.run(main())
 
 
-def test_a_write_that_was_about_to_be_sent_again_is_plainly_cancelled(
+def test_a_throttled_write_that_waits_for_its_next_attempt_is_just_cancelled(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It was throttled each time, so nothing was done; the pause ends with the cancellation."""
+    """The server only throttled it, so the write did not happen; the cancellation ends the pause."""
     monkeypatch.setattr("holdall.backends.aws.courier.BASE_SECONDS", 60.0)
     monkeypatch.setattr("holdall.backends.aws.courier.LONGEST_PAUSE", 60.0)
     monkeypatch.setattr("holdall.backends.aws.blocking.Clock.random", lambda self: 0.5)
@@ -175,37 +175,39 @@ def test_a_write_that_was_about_to_be_sent_again_is_plainly_cancelled(
             await asyncio.wait([task])
             assert task.cancelled()
 
-    with serve_script(describe_things(), refuses("ThrottlingException")) as server:
+    with serve_script(describe_things(), refuse_with("ThrottlingException")) as server:
         asyncio.run(main())
 
 
 def test_a_batch_that_is_never_processed_ends_soon_after_its_caller_is_cancelled() -> None:
-    def answer(asked: Asked) -> Step:
-        if asked.operation == "DescribeTable":
+    def answer(received: ReceivedRequest) -> Step:
+        if received.operation == "DescribeTable":
             return describe_things()
-        return says({"UnprocessedItems": asked.payload["RequestItems"]})
+        return reply_with({"UnprocessedItems": received.payload["RequestItems"]})
 
     async def main() -> None:
         async with database_of(server.url) as db:
-            task = await cancel_when_asked(server, 3, db.send(BatchWrite((PUT,))))
+            task = await cancel_after_requests(server, 3, db.send(BatchWrite((PUT,))))
             assert task.cancelled()
 
     with serve_script(answer=answer) as server:
         asyncio.run(main())
 
 
-def test_a_read_inside_of_work_that_is_seen_through_ends_soon_too() -> None:
+def test_a_cancelled_read_inside_port_finish_ends_soon_too() -> None:
     async def main() -> None:
         async with database_of(server.url) as db:
-            task = await cancel_when_asked(server, 2, db.port.finish(db.send(GET)))
+            task = await cancel_after_requests(server, 2, db.port.finish(db.send(GET)))
             assert task.cancelled()
 
     with serve_script(describe_things(), silence()) as server:
         asyncio.run(main())
 
 
-def test_a_task_that_was_left_behind_is_not_hurried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It began within work whose caller was cancelled. That is over, and its reads have all the time there is."""
+def test_a_task_that_outlives_cancelled_work_has_the_full_time_for_its_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The work started the task and was cancelled; the short deadline of that cancellation does not apply to it."""
     monkeypatch.setattr("holdall.backends.aws.limit.GRACE_SECONDS", 0.0)
     gate = threading.Event()
     left: list[asyncio.Task[Any]] = []
@@ -222,13 +224,13 @@ def test_a_task_that_was_left_behind_is_not_hurried_for_ever(monkeypatch: pytest
                 left.append(asyncio.create_task(read_later()))
                 await db.send(PUT)
 
-            await cancel_when_asked(server, 2, db.port.finish(leave_behind()))
+            await cancel_after_requests(server, 2, db.port.finish(leave_behind()))
             go.set()
             await asyncio.to_thread(server.wait_for_requests, 3)
             gate.set()
             assert (await left[0]).item == KEY
 
-    with serve_script(describe_things(), silence(), says({"Item": KEY}, gate=gate)) as server:
+    with serve_script(describe_things(), silence(), reply_with({"Item": KEY}, gate=gate)) as server:
         asyncio.run(main())
 
 
@@ -258,11 +260,11 @@ def test_a_cancelled_transaction_runs_neither_its_body_nor_its_handlers_again() 
         endpoint = resolve_endpoint("dynamodb", endpoint=server.url, environment=KEYS)
         backend = DynamoBackend(endpoint, find_credentials(environment=KEYS))
         async with AsyncDatabase(backend=backend, manage_table=False) as db:
-            task = await cancel_when_asked(server, 2, db.run(body))
+            task = await cancel_after_requests(server, 2, db.run(body))
             unknown = task.exception()
             assert isinstance(unknown, OutcomeUnknown)
 
-    with serve_script(says({"Table": TABLE}), silence()) as server:
+    with serve_script(reply_with({"Table": TABLE}), silence()) as server:
         asyncio.run(main())
     assert runs == ["body"]
 
@@ -273,17 +275,17 @@ def test_a_cancelled_creation_of_an_object_ends_soon_and_its_outcome_is_unknown(
         service = S3Service("things", endpoint, find_credentials(environment=KEYS), conditional_puts=True)
         async with AsyncDatabase("memory:", files=service) as db:
             put = PutObject("default", "a", b"bytes", if_absent="our-id")
-            task = await cancel_when_asked(server, 1, db.send(put))
+            task = await cancel_after_requests(server, 1, db.send(put))
             assert isinstance(task.exception(), OutcomeUnknown)
 
-    with bucket(answer=lambda asked: silence()) as server:
+    with bucket(answer=lambda received: silence()) as server:
         asyncio.run(main())
 
 
 def test_reads_are_cancelled_at_once() -> None:
     async def main() -> None:
         async with database_of(server.url) as db:
-            task = await cancel_when_asked(server, 2, db.send(GetItem("things", KEY)))
+            task = await cancel_after_requests(server, 2, db.send(GetItem("things", KEY)))
             assert task.cancelled()
 
     with serve_script(describe_things(), silence()) as server:
@@ -292,19 +294,19 @@ def test_reads_are_cancelled_at_once() -> None:
 
 @job("tick", every=3600)
 def tick() -> None:
-    """A job that comes again and again; here it is never enqueued."""
+    """A recurring job, which this test never enqueues."""
 
 
-def test_a_worker_stops_though_a_write_of_its_own_is_never_answered() -> None:
+def test_a_worker_stops_even_if_one_of_its_writes_is_never_answered() -> None:
     writing = threading.Event()
 
-    def answer(asked: Asked) -> Step:
-        if asked.operation == "DescribeTable":
-            return says({"Table": TABLE})
-        if asked.operation == "Query":
-            return says({"Items": [], "Count": 0, "ScannedCount": 0})
-        if asked.operation != "TransactWriteItems":
-            return says({})
+    def answer(received: ReceivedRequest) -> Step:
+        if received.operation == "DescribeTable":
+            return reply_with({"Table": TABLE})
+        if received.operation == "Query":
+            return reply_with({"Items": [], "Count": 0, "ScannedCount": 0})
+        if received.operation != "TransactWriteItems":
+            return reply_with({})
         writing.set()
         return silence()
 

@@ -1,4 +1,4 @@
-"""One request, one reply, over kept connections: what is reused, what is not, and what is known after a failure."""
+"""One request and one reply over kept connections: which connections are reused, and how a failure is reported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from rig.colour import finish
-from scripted_server import CLOSE, RESET, ScriptedServer, Step, http, says, serve_script, silence
+from scripted_server import CLOSE, RESET, ScriptedServer, Step, http, reply_with, serve_script, silence
 from wire_rig import COLOURS, Colour, lane_of, request, target_of
 
 from holdall.backends.aws import transport
@@ -31,7 +31,7 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 
 
 class Caller:
-    """Sends posts to a server, all on one transport and, awaiting, in one event loop."""
+    """Sends POST requests to a server over one transport and, if async, in one event loop."""
 
     def __init__(self, colour: Colour, used: Transport) -> None:
         self._colour = colour
@@ -41,14 +41,14 @@ class Caller:
         return await request(lane_of(self._colour, self._transport), Limit(60.0), body, headers, **options)
 
     async def settle(self) -> None:
-        """Let the event loop hear of what has happened on its sockets."""
+        """Let the event loop process the events of its sockets."""
         if self._colour == "awaiting":
             for _ in range(3):
                 await asyncio.sleep(0)
 
 
 class Calling:
-    """`with_caller` runs a flow that is given a `Caller`."""
+    """The fixture `with_caller`: runs a flow with a `Caller` as its argument."""
 
     def __init__(self, colour: Colour) -> None:
         self._colour = colour
@@ -84,71 +84,71 @@ async def one_post(caller: Caller) -> Reply:
 
 
 def test_a_connection_is_kept_for_the_next_request(with_caller: Calling) -> None:
-    with serve_script(says({"n": 1}), says({"n": 2})) as server:
+    with serve_script(reply_with({"n": 1}), reply_with({"n": 2})) as server:
         assert with_caller(server, two_posts) == [b'{"n": 1}', b'{"n": 2}']
-    assert [asked.connection for asked in server.requests] == [1, 1]
+    assert [received.connection for received in server.requests] == [1, 1]
 
 
-def test_the_request_arrives_as_it_was_given(with_caller: Calling) -> None:
+def test_the_request_arrives_unchanged(with_caller: Calling) -> None:
     async def flow(caller: Caller) -> None:
         await caller.post(b'{"name":"\xc3\xa9"}')
 
-    with serve_script(says({})) as server:
+    with serve_script(reply_with({})) as server:
         with_caller(server, flow)
-    (asked,) = server.requests
-    assert asked.head == (
+    (received,) = server.requests
+    assert received.head == (
         b"POST / HTTP/1.1\r\nhost: service\r\nx-amz-target: DynamoDB_20120810.GetItem\r\ncontent-length: 13\r\n\r\n"
     )
-    assert asked.body == b'{"name":"\xc3\xa9"}'
+    assert received.body == b'{"name":"\xc3\xa9"}'
 
 
-def test_a_connection_that_the_server_closed_meanwhile_is_replaced_without_loss(with_caller: Calling) -> None:
+def test_a_connection_that_the_server_has_closed_is_replaced_without_an_error(with_caller: Calling) -> None:
     async def flow(caller: Caller) -> list[bytes]:
         first = await caller.post()
         server.wait_for_ends(1)
         await caller.settle()
         return [first.body, (await caller.post()).body]
 
-    with serve_script(says(b"1", end="close"), says(b"2")) as server:
+    with serve_script(reply_with(b"1", end="close"), reply_with(b"2")) as server:
         assert with_caller(server, flow) == [b"1", b"2"]
-    assert [asked.connection for asked in server.requests] == [1, 2]
+    assert [received.connection for received in server.requests] == [1, 2]
 
 
-def test_a_closed_connection_is_noticed_even_before_the_event_loop_could_hear_of_it(
+def test_a_closed_connection_is_noticed_even_before_the_event_loop_can_see_it(
     with_caller: Calling,
 ) -> None:
     async def flow(caller: Caller) -> list[bytes]:
         first = await caller.post()
-        server.wait_for_ends(1)  # the event loop stands still meanwhile
+        server.wait_for_ends(1)  # this blocks the event loop
         return [first.body, (await caller.post()).body]
 
-    with serve_script(says(b"1", end="close"), says(b"2")) as server:
+    with serve_script(reply_with(b"1", end="close"), reply_with(b"2")) as server:
         assert with_caller(server, flow) == [b"1", b"2"]
 
 
-def test_a_connection_that_the_server_reset_meanwhile_is_replaced_without_loss(with_caller: Calling) -> None:
+def test_a_connection_that_the_server_has_reset_is_replaced_without_an_error(with_caller: Calling) -> None:
     async def flow(caller: Caller) -> list[bytes]:
         first = await caller.post()
         server.wait_for_ends(1)
         await caller.settle()
         return [first.body, (await caller.post()).body]
 
-    with serve_script(says(b"1", end="reset"), says(b"2")) as server:
+    with serve_script(reply_with(b"1", end="reset"), reply_with(b"2")) as server:
         assert with_caller(server, flow) == [b"1", b"2"]
 
 
 @pytest.mark.parametrize("limit", ["MAX_AGE_SECONDS", "MAX_IDLE_SECONDS"])
-def test_a_connection_past_its_time_is_replaced(
+def test_a_connection_past_its_maximum_age_or_idle_time_is_replaced(
     with_caller: Calling, limit: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, limit, 0.0)
-    with serve_script(says(b"1"), says(b"2")) as server:
+    with serve_script(reply_with(b"1"), reply_with(b"2")) as server:
         assert with_caller(server, two_posts) == [b"1", b"2"]
         server.wait_for_ends(1)
-    assert [asked.connection for asked in server.requests] == [1, 2]
+    assert [received.connection for received in server.requests] == [1, 2]
 
 
-def test_no_more_connections_are_kept_than_the_limit_says(
+def test_idle_connections_beyond_the_limit_are_closed(
     colour: Colour, with_caller: Calling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(transport, "MAX_IDLE", 2)
@@ -172,7 +172,7 @@ def test_no_more_connections_are_kept_than_the_limit_says(
         await asyncio.gather(*posts)
         await asyncio.to_thread(server.wait_for_ends, 3)
 
-    with serve_script(*(says(b"x", gate=gate) for _ in range(5))) as server:
+    with serve_script(*(reply_with(b"x", gate=gate) for _ in range(5))) as server:
         with_caller(server, post_blocking if colour == "blocking" else post_awaiting)
         server.wait_for_ends(3)
         assert server.connections == 5
@@ -181,10 +181,10 @@ def test_no_more_connections_are_kept_than_the_limit_says(
 @pytest.mark.parametrize(
     "reply",
     [
-        pytest.param(http(200, {"Content-Length": 1, "Connection": "close"}, b"1"), id="says close"),
-        pytest.param(http(200, {"Content-Length": 1, "Connection": "Close"}, b"1"), id="says Close"),
+        pytest.param(http(200, {"Content-Length": 1, "Connection": "close"}, b"1"), id="Connection: close"),
+        pytest.param(http(200, {"Content-Length": 1, "Connection": "Close"}, b"1"), id="Connection: Close"),
         pytest.param(http(200, {"Content-Length": 1}, b"1").replace(b"HTTP/1.1", b"HTTP/1.0"), id="HTTP/1.0"),
-        pytest.param(http(200, {"Content-Length": 1}, b"1surplus"), id="bytes too many"),
+        pytest.param(http(200, {"Content-Length": 1}, b"1surplus"), id="too many bytes"),
         pytest.param(
             http(200, {"Content-Length": 1}, b"1") + http(200, {"Content-Length": 1}, b"2"),
             id="two replies at once",
@@ -195,15 +195,15 @@ def test_no_more_connections_are_kept_than_the_limit_says(
         ),
     ],
 )
-def test_a_connection_that_has_more_or_less_than_its_reply_is_not_used_again(
+def test_a_connection_that_the_server_closes_or_sends_surplus_on_is_not_used_again(
     with_caller: Calling, reply: bytes
 ) -> None:
-    with serve_script(Step((reply,)), says(b"own")) as server:
+    with serve_script(Step((reply,)), reply_with(b"own")) as server:
         assert with_caller(server, two_posts) == [b"1", b"own"]
-    assert [asked.connection for asked in server.requests] == [1, 2]
+    assert [received.connection for received in server.requests] == [1, 2]
 
 
-def test_a_reply_that_nobody_asked_for_never_answers_the_next_request(with_caller: Calling) -> None:
+def test_an_unrequested_reply_never_answers_the_next_request(with_caller: Calling) -> None:
     late = threading.Event()
 
     async def flow(caller: Caller) -> list[bytes]:
@@ -213,8 +213,10 @@ def test_a_reply_that_nobody_asked_for_never_answers_the_next_request(with_calle
         await caller.settle()
         return [first.body, (await caller.post()).body]
 
-    unasked = http(200, {"Content-Length": 5}, b"wrong")
-    with serve_script(Step((http(200, {"Content-Length": 1}, b"1"), late, unasked)), says(b"own")) as server:
+    unrequested = http(200, {"Content-Length": 5}, b"wrong")
+    with serve_script(
+        Step((http(200, {"Content-Length": 1}, b"1"), late, unrequested)), reply_with(b"own")
+    ) as server:
         assert with_caller(server, flow) == [b"1", b"own"]
 
 
@@ -249,12 +251,12 @@ def test_a_reply_that_nobody_asked_for_never_answers_the_next_request(with_calle
         ),
     ],
 )
-def test_a_reply_is_read_whole_however_it_comes_and_the_connection_is_kept(
+def test_a_reply_is_read_completely_in_any_form_and_the_connection_is_kept(
     with_caller: Calling, parts: tuple[bytes, ...]
 ) -> None:
-    with serve_script(Step(parts), says(b"2")) as server:
+    with serve_script(Step(parts), reply_with(b"2")) as server:
         assert with_caller(server, two_posts) == [b"whole", b"2"]
-    assert [asked.connection for asked in server.requests] == [1, 1]
+    assert [received.connection for received in server.requests] == [1, 1]
 
 
 def test_a_reply_may_end_with_the_connection(with_caller: Calling) -> None:
@@ -262,13 +264,13 @@ def test_a_reply_may_end_with_the_connection(with_caller: Calling) -> None:
         assert with_caller(server, one_post).body == b"to the end"
 
 
-def test_a_large_reply_and_a_large_request_are_carried_whole(with_caller: Calling) -> None:
+def test_a_large_reply_and_a_large_request_arrive_completely(with_caller: Calling) -> None:
     body = bytes(range(256)) * 20_000
 
     async def flow(caller: Caller) -> bytes:
         return (await caller.post(body)).body
 
-    with serve_script(says(body[::-1])) as server:
+    with serve_script(reply_with(body[::-1])) as server:
         assert with_caller(server, flow) == body[::-1]
     assert server.requests[0].body == body
 
@@ -276,14 +278,14 @@ def test_a_large_reply_and_a_large_request_are_carried_whole(with_caller: Callin
 # --- failures before anything was sent ---
 
 
-def test_a_refused_connection_is_known_to_have_sent_nothing(with_caller: Calling) -> None:
+def test_after_a_refused_connection_nothing_was_sent(with_caller: Calling) -> None:
     with socket.socket() as reserved:  # bound but not listening, so no other process can listen there
         reserved.bind(("127.0.0.1", 0))
         with pytest.raises(Unsent, match=f"Errno {errno.ECONNREFUSED}"):
             with_caller(f"http://127.0.0.1:{reserved.getsockname()[1]}", one_post)
 
 
-def test_a_name_that_is_unknown_is_known_to_have_sent_nothing(
+def test_after_a_failed_lookup_of_the_host_nothing_was_sent(
     with_caller: Calling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unknown(*args: object, **options: object) -> None:
@@ -294,19 +296,19 @@ def test_a_name_that_is_unknown_is_known_to_have_sent_nothing(
         with_caller("http://no-such-host.invalid:8000", one_post)
 
 
-def test_a_name_that_no_host_can_have_is_known_to_have_sent_nothing(with_caller: Calling) -> None:
+def test_for_an_invalid_host_name_nothing_is_sent(with_caller: Calling) -> None:
     with pytest.raises(Unsent):
         with_caller(f"http://{'a' * 64}.invalid:8000", one_post)
 
 
-def test_a_connection_that_is_never_accepted_is_given_up_and_has_sent_nothing(colour: Colour) -> None:
+def test_a_connection_that_is_never_accepted_times_out_and_nothing_was_sent(colour: Colour) -> None:
     with socket.socket() as full:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         address = full.getsockname()
         with socket.create_connection(address), socket.socket() as second:
             second.setblocking(False)
-            second.connect_ex(address)  # whatever else comes now waits in vain
+            second.connect_ex(address)  # the queue is full: further connections are never accepted
             used = Transport(target_of(f"http://127.0.0.1:{address[1]}", connect_timeout=0.05))
             with pytest.raises(Unsent):
                 finish(colour, one_post(Caller(colour, used)))
@@ -351,7 +353,9 @@ CUT = http(200, {"Content-Length": 100}, b"only this")
             Step((b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: gzip\r\n\r\n12345",)),
             id="an unknown encoding",
         ),
-        pytest.param(Step((b"HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 0\r\n\r\n",)), id="no header"),
+        pytest.param(
+            Step((b"HTTP/1.1 200 OK\r\nno colon\r\nContent-Length: 0\r\n\r\n",)), id="a line without a colon"
+        ),
         pytest.param(
             Step((b"HTTP/1.1 200 OK\r\nA : b\r\nContent-Length: 0\r\n\r\n",)), id="a space in a name"
         ),
@@ -361,24 +365,22 @@ CUT = http(200, {"Content-Length": 100}, b"only this")
         pytest.param(Step((b"HTTP/1.1 200 OK\r\nA: b\nContent-Length: 0\r\n\r\n",)), id="a bare line feed"),
         pytest.param(
             Step((http(200, {"Transfer-Encoding": "chunked"}, b"zz\r\nab\r\n0\r\n\r\n"),)),
-            id="a chunk of no size",
+            id="a chunk without a size",
         ),
     ],
 )
-def test_what_is_no_reply_is_broken_and_its_connection_never_used_again(
-    with_caller: Calling, step: Step
-) -> None:
+def test_after_a_malformed_reply_the_connection_is_never_used_again(with_caller: Calling, step: Step) -> None:
     async def flow(caller: Caller) -> bytes:
         with pytest.raises(Broken):
             await caller.post()
         return (await caller.post()).body
 
-    with serve_script(step, says(b"own")) as server:
+    with serve_script(step, reply_with(b"own")) as server:
         assert with_caller(server, flow) == b"own"
-    assert [asked.connection for asked in server.requests] == [1, 2]
+    assert [received.connection for received in server.requests] == [1, 2]
 
 
-def test_a_head_that_does_not_end_is_not_read_for_ever(with_caller: Calling) -> None:
+def test_an_endless_head_is_not_read_forever(with_caller: Calling) -> None:
     endless = Step((b"HTTP/1.1 200 OK\r\n", *[b"X: " + b"y" * 10_000 + b"\r\n"] * 20), end="close")
 
     async def flow(caller: Caller) -> bytes:
@@ -386,11 +388,11 @@ def test_a_head_that_does_not_end_is_not_read_for_ever(with_caller: Calling) -> 
             await caller.post()
         return (await caller.post()).body
 
-    with serve_script(endless, says(b"own")) as server:
+    with serve_script(endless, reply_with(b"own")) as server:
         assert with_caller(server, flow) == b"own"
 
 
-def test_a_body_over_the_size_we_take_is_not_read(with_caller: Calling) -> None:
+def test_a_body_over_the_limit_is_refused(with_caller: Calling) -> None:
     async def flow(caller: Caller) -> bytes:
         for _ in range(3):
             with pytest.raises(Broken):
@@ -402,22 +404,22 @@ def test_a_body_over_the_size_we_take_is_not_read(with_caller: Calling) -> None:
         Step((http(200, {"Content-Length": 11}, b"12345678901"),)),
         Step((http(200, {"Transfer-Encoding": "chunked"}, chunk),)),
         Step((http(200, {"X": 1}, b"12345678901"),), end="close"),
-        says(b"0123456789"),
+        reply_with(b"0123456789"),
     ) as server:
         assert with_caller(server, flow) == b"0123456789"
 
 
 @pytest.mark.parametrize(
-    "said", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", http(200, {"Content-Length": 9}, b"some")]
+    "received", [b"", b"HTTP/1.1 200 OK\r\nContent-Le", http(200, {"Content-Length": 9}, b"some")]
 )
-def test_a_reply_that_does_not_come_is_given_up_and_its_connection_closed(
-    with_caller: Calling, said: bytes
+def test_an_incomplete_reply_times_out_and_its_connection_is_closed(
+    with_caller: Calling, received: bytes
 ) -> None:
     async def flow(caller: Caller) -> bytes:
         with pytest.raises(Broken, match="timed out"):
             await caller.post()
         return (await caller.post()).body
 
-    with serve_script(Step((said, *silence().parts)), says(b"own")) as server:
+    with serve_script(Step((received, *silence().parts)), reply_with(b"own")) as server:
         assert with_caller(server, flow, read_timeout=0.5) == b"own"
-    assert [asked.connection for asked in server.requests] == [1, 2]
+    assert [received.connection for received in server.requests] == [1, 2]

@@ -1,4 +1,4 @@
-"""Who we are to the service, and what time it is there: expired tokens, wrong secrets, clocks that disagree."""
+"""Requests that the service refuses for their signature: expired tokens, wrong secrets, clocks that disagree."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from rig.colour import finish
-from scripted_server import CLOSE, Asked, Step, refuses, says, serve_script
+from scripted_server import CLOSE, ReceivedRequest, Step, refuse_with, reply_with, serve_script
 from wire_rig import COLOURS, CREATE, GET, PUT, Colour, client, describe_things
 
 from holdall.backends.aws.credentials import CallableCredentials, Credentials
@@ -21,8 +21,8 @@ from holdall.errors import AccessDeniedError, HoldallError, OutcomeUnknown
 SECRET = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY"
 TOKEN = "FwoGZXIvYXdzEXAMPLETOKEN"
 TRANSACTION = TransactWrite((PUT,), "token-1")
-EXPIRED = refuses("ExpiredTokenException", "The security token included in the request is expired")
-FOUND = says({"Item": {"pk": {"S": "a"}}})
+EXPIRED = refuse_with("ExpiredTokenException", "The security token included in the request is expired")
+FOUND = reply_with({"Item": {"pk": {"S": "a"}}})
 
 REQUESTS: list[Any] = [
     pytest.param(GET, id="get"),
@@ -39,7 +39,7 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 
 
 class Rotating:
-    """Gives other credentials each time: the access keys are AKID1, AKID2, …"""
+    """Returns new credentials each time, with the access keys AKID1, AKID2, …"""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -51,31 +51,31 @@ class Rotating:
             return Credentials(f"AKID{self.calls}", SECRET, f"{TOKEN}{self.calls}")
 
 
-def access_key(asked: Asked) -> str:
-    return asked.headers["authorization"].partition("Credential=")[2].partition("/")[0]
+def access_key(received: ReceivedRequest) -> str:
+    return received.headers["authorization"].partition("Credential=")[2].partition("/")[0]
 
 
-def parse_date(asked: Asked) -> datetime:
-    return datetime.strptime(asked.headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+def parse_date(received: ReceivedRequest) -> datetime:
+    return datetime.strptime(received.headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
 
 
-# --- expired ---
+# --- expired tokens ---
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_an_expired_token_is_renewed_once_and_the_call_sent_again(
+def test_an_expired_token_is_renewed_once_and_the_call_repeated(
     colour: Colour, request_: Request[Any]
 ) -> None:
     rotating = Rotating()
     source = CallableCredentials(rotating)
     with (
-        serve_script(describe_things(), EXPIRED, says({})) as server,
+        serve_script(describe_things(), EXPIRED, reply_with({})) as server,
         client(colour, server.url, source=source) as ours,
     ):
         ours.ask(request_)
         assert ours.pace.sleeps == []
-    assert [access_key(asked) for asked in server.requests] == ["AKID1", "AKID1", "AKID2"]
-    assert [asked.headers["x-amz-security-token"] for asked in server.requests[1:]] == [
+    assert [access_key(received) for received in server.requests] == ["AKID1", "AKID1", "AKID2"]
+    assert [received.headers["x-amz-security-token"] for received in server.requests[1:]] == [
         f"{TOKEN}1",
         f"{TOKEN}2",
     ]
@@ -83,9 +83,7 @@ def test_an_expired_token_is_renewed_once_and_the_call_sent_again(
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_a_token_that_is_expired_again_surfaces_without_waiting(
-    colour: Colour, request_: Request[Any]
-) -> None:
+def test_a_second_expired_token_is_an_error_at_once(colour: Colour, request_: Request[Any]) -> None:
     source = CallableCredentials(Rotating())
     with (
         serve_script(describe_things(), EXPIRED, EXPIRED) as server,
@@ -97,7 +95,7 @@ def test_a_token_that_is_expired_again_surfaces_without_waiting(
     assert refusal.value.service_code == "ExpiredTokenException"
 
 
-def test_a_write_whose_token_expired_after_a_lost_reply_is_still_unknown(colour: Colour) -> None:
+def test_a_write_whose_token_expires_after_a_lost_reply_has_an_unknown_outcome(colour: Colour) -> None:
     source = CallableCredentials(Rotating())
     with (
         serve_script(describe_things(), CLOSE, EXPIRED, EXPIRED) as server,
@@ -107,10 +105,10 @@ def test_a_write_whose_token_expired_after_a_lost_reply_is_still_unknown(colour:
         ours.ask(TRANSACTION)
 
 
-def test_credentials_that_replaced_expired_ones_are_not_dropped_by_a_call_that_hears_of_it_later() -> None:
+def test_a_late_rejection_of_expired_credentials_does_not_drop_the_new_ones() -> None:
     rotating = Rotating()
-    heard = threading.Event()
-    late = Step((heard, *EXPIRED.parts))
+    renewed = threading.Event()
+    late = Step((renewed, *EXPIRED.parts))
     with (
         serve_script(describe_things(), FOUND, late, EXPIRED, FOUND, FOUND) as server,
         client("blocking", server.url, source=CallableCredentials(rotating)) as ours,
@@ -120,14 +118,14 @@ def test_credentials_that_replaced_expired_ones_are_not_dropped_by_a_call_that_h
         slow.start()
         server.wait_for_requests(3)
         ours.ask(GET)
-        heard.set()
+        renewed.set()
         slow.join()
-    keys = [access_key(asked) for asked in server.requests]
+    keys = [access_key(received) for received in server.requests]
     assert keys == ["AKID1", "AKID1", "AKID1", "AKID1", "AKID2", "AKID2"]
     assert rotating.calls == 2
 
 
-# --- wrong ---
+# --- wrong secrets ---
 
 
 CANONICAL = (
@@ -151,39 +149,39 @@ CANONICAL = (
     ],
 )
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_a_wrong_secret_is_named_with_code_and_request_id_and_never_shown(
+def test_the_error_of_a_refused_signature_has_code_and_request_id_and_shows_no_secret(
     colour: Colour, request_: Request[Any], code: str, message: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     source = CallableCredentials(lambda: Credentials("AKIDEXAMPLE", SECRET, TOKEN))
     with (
-        serve_script(describe_things(), refuses(code, message)) as server,
+        serve_script(describe_things(), refuse_with(code, message)) as server,
         client(colour, server.url, source=source) as ours,
         pytest.raises(AccessDeniedError) as refusal,
     ):
         ours.ask(request_)
     error = refusal.value
     assert (error.service_code, error.request_id) == (code, "REQUEST-1")
-    said = f"{collect_text(error)} {source!r} {ours.pace!r} {caplog.text}"
-    assert SECRET not in said
-    assert TOKEN not in said
+    shown = f"{collect_text(error)} {source!r} {ours.pace!r} {caplog.text}"
+    assert SECRET not in shown
+    assert TOKEN not in shown
 
 
 def collect_text(error: BaseException | None) -> str:
-    said = ""
+    shown = ""
     while error is not None:
-        said += f"{error} {error!r} {vars(error)} {error.args}"
+        shown += f"{error} {error!r} {vars(error)} {error.args}"
         error = error.__cause__ or error.__context__
-    return said
+    return shown
 
 
-def test_the_secret_never_leaves(colour: Colour) -> None:
+def test_the_secret_key_is_never_sent(colour: Colour) -> None:
     source = CallableCredentials(lambda: Credentials("AKIDEXAMPLE", SECRET, TOKEN))
     with serve_script(describe_things(), FOUND) as server, client(colour, server.url, source=source) as ours:
         ours.ask(GET)
-    for asked in server.requests:
-        assert SECRET.encode() not in asked.head + asked.body
-        assert "x-amz-security-token" in asked.headers["authorization"]
+    for received in server.requests:
+        assert SECRET.encode() not in received.head + received.body
+        assert "x-amz-security-token" in received.headers["authorization"]
 
 
 # --- clocks ---
@@ -194,28 +192,28 @@ def skew(by: timedelta, code: str = "InvalidSignatureException") -> Step:
     if by < timedelta(0):
         message = "Signature not yet current: 20260101T010000Z is still later than 20260101T000000Z"
     theirs = format_datetime(datetime.now(UTC) + by, usegmt=True)
-    return refuses(code, message, headers={"Date": theirs})
+    return refuse_with(code, message, headers={"Date": theirs})
 
 
 @pytest.mark.parametrize("by", [timedelta(hours=3), timedelta(days=-400)], ids=["ahead", "behind"])
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_a_clock_that_disagrees_is_corrected_from_the_reply_and_stays_so(
+def test_a_clock_that_disagrees_is_corrected_for_this_and_later_requests(
     colour: Colour, request_: Request[Any], by: timedelta
 ) -> None:
     with (
-        serve_script(describe_things(), skew(by), says({}), FOUND) as server,
+        serve_script(describe_things(), skew(by), reply_with({}), FOUND) as server,
         client(colour, server.url) as ours,
     ):
         ours.ask(request_)
         ours.ask(GET)
         assert ours.pace.sleeps == []
-    _, wrong, right, later = (parse_date(asked) for asked in server.requests)
+    _, wrong, right, later = (parse_date(received) for received in server.requests)
     near = timedelta(minutes=2)
     assert abs(right - wrong - by) < near
     assert abs(later - wrong - by) < near
 
 
-def test_a_skew_told_by_another_name_is_corrected_too(colour: Colour) -> None:
+def test_a_skew_with_another_error_code_is_corrected_too(colour: Colour) -> None:
     by = timedelta(hours=1)
     with (
         serve_script(describe_things(), skew(by, "RequestTimeTooSkewed"), FOUND) as server,
@@ -226,7 +224,7 @@ def test_a_skew_told_by_another_name_is_corrected_too(colour: Colour) -> None:
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
-def test_a_clock_that_cannot_be_set_right_surfaces_without_waiting(
+def test_a_clock_that_still_disagrees_after_the_correction_is_an_error_at_once(
     colour: Colour, request_: Request[Any]
 ) -> None:
     by = timedelta(hours=1)
@@ -240,13 +238,13 @@ def test_a_clock_that_cannot_be_set_right_surfaces_without_waiting(
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "Thu, 99 Foo 2026 00:00:00 GMT", "\x00", "Thu"], ids=repr)
-def test_a_date_that_is_none_leaves_the_clock_alone(colour: Colour, date: str) -> None:
-    step = refuses(
+def test_an_invalid_date_does_not_change_the_clock(colour: Colour, date: str) -> None:
+    step = refuse_with(
         "InvalidSignatureException", "Signature expired: x", headers={"X": 1, "Date": date.strip("\0")}
     )
 
-    def answer(asked: Asked) -> Step:
-        return describe_things() if asked.operation == "DescribeTable" else step
+    def answer(received: ReceivedRequest) -> Step:
+        return describe_things() if received.operation == "DescribeTable" else step
 
     with (
         serve_script(answer=answer) as server,
@@ -255,12 +253,12 @@ def test_a_date_that_is_none_leaves_the_clock_alone(colour: Colour, date: str) -
     ):
         ours.ask(GET)
     assert isinstance(refusal.value, AccessDeniedError)
-    times = [parse_date(asked) for asked in server.requests]
+    times = [parse_date(received) for received in server.requests]
     assert max(times) - min(times) < timedelta(minutes=2)
 
 
-def test_a_source_that_is_slow_does_not_hold_up_the_event_loop() -> None:
-    """The loop goes on while credentials are fetched: here it must, for the fetching waits for the loop."""
+def test_a_slow_source_of_credentials_does_not_block_the_event_loop() -> None:
+    """The source waits for an event that only the running loop sets."""
 
     async def flow() -> None:
         reached = threading.Event()

@@ -1,4 +1,4 @@
-"""What calls are held to: a deadline that a dripping server cannot prolong, and a number of connections."""
+"""The limits of calls: a deadline that a slow server cannot extend, and a number of connections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from rig.colour import finish
-from scripted_server import Asked, ScriptedServer, Step, http, says, serve_script, silence
+from scripted_server import ReceivedRequest, ScriptedServer, Step, http, reply_with, serve_script, silence
 from wire_rig import COLOURS, GET, KEYS, PUT, Colour, describe_things, lane_of, request, send, target_of
 
 from holdall import Database
@@ -51,14 +51,14 @@ def service_of(url: str, **limits: Any) -> S3Service:
 
 
 class DrippingServer(ScriptedServer):
-    """Sends replies other than descriptions a byte at a time, for some seconds."""
+    """Sends replies to all requests but DescribeTable one byte at a time, for several seconds."""
 
     def __init__(self, reply: bytes) -> None:
         self._dried = threading.Event()
-        super().__init__(answer=lambda asked: self._answer_or_drip(asked, reply))
+        super().__init__(answer=lambda received: self._answer_or_drip(received, reply))
 
-    def _answer_or_drip(self, asked: Asked, reply: bytes) -> Step:
-        if b"DescribeTable" in asked.head:
+    def _answer_or_drip(self, received: ReceivedRequest, reply: bytes) -> Step:
+        if b"DescribeTable" in received.head:
             return describe_things()
         return Step((*self._drops(reply),), end="close")
 
@@ -89,12 +89,12 @@ def start_dripping(reply: bytes) -> Iterator[DrippingServer]:
 LONG = http(200, {"Content-Length": 2, "X-Filler": "x" * 200}, b"{}")
 
 
-def test_a_server_that_drips_bytes_cannot_prolong_a_read(colour: Colour) -> None:
+def test_a_server_that_drips_bytes_cannot_extend_a_read(colour: Colour) -> None:
     with start_dripping(LONG) as server, pytest.raises(ServiceUnavailableError, match="timed out"):
         send(colour, backend_of(server.url, total_timeout=0.5), GET)
 
 
-def test_a_server_that_drips_bytes_cannot_prolong_a_write_whose_outcome_is_unknown_then(
+def test_a_write_to_a_server_that_drips_bytes_times_out_with_an_unknown_outcome(
     colour: Colour,
 ) -> None:
     with start_dripping(LONG) as server, pytest.raises(OutcomeUnknown, match="timed out"):
@@ -104,9 +104,9 @@ def test_a_server_that_drips_bytes_cannot_prolong_a_write_whose_outcome_is_unkno
 @pytest.mark.parametrize(
     "reply",
     [LONG, http(200, {"Content-Length": 200_000}, b"x" * 300)],
-    ids=["in its head", "in a body that is received in its place"],
+    ids=["in the head", "in a large body, received into its own buffer"],
 )
-def test_a_server_that_drips_bytes_cannot_prolong_a_read_of_an_object(
+def test_a_server_that_drips_bytes_cannot_extend_a_read_of_an_object(
     colour: Colour, reply: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdall.backends.aws.limit.SLOWEST", 10**9)
@@ -115,7 +115,7 @@ def test_a_server_that_drips_bytes_cannot_prolong_a_read_of_an_object(
 
 
 @pytest.mark.parametrize(("sent", "received"), [(200_000, 0), (0, 200_000)])
-def test_a_large_body_has_the_time_that_it_takes_at_the_slowest_rate(
+def test_a_large_body_extends_the_deadline_by_its_time_at_the_slowest_rate(
     colour: Colour, sent: int, received: int
 ) -> None:
     with serve_script(Step((http(200, {"Content-Length": received}, b"x" * received),))) as server:
@@ -131,8 +131,8 @@ def test_a_large_body_has_the_time_that_it_takes_at_the_slowest_rate(
     assert within.left > 60.0
 
 
-def test_no_more_attempts_are_made_than_the_setting_says(colour: Colour) -> None:
-    trouble = says({"__type": "InternalServerError"}, status=500)
+def test_max_attempts_limits_the_number_of_attempts(colour: Colour) -> None:
+    trouble = reply_with({"__type": "InternalServerError"}, status=500)
     with (
         serve_script(describe_things(), *[trouble] * 3) as server,
         pytest.raises(ServiceUnavailableError),
@@ -143,7 +143,7 @@ def test_no_more_attempts_are_made_than_the_setting_says(colour: Colour) -> None
 def test_the_settings_reach_the_service_from_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, text in KEYS.items():
         monkeypatch.setenv(name, text)
-    trouble = says({"__type": "InternalServerError"}, status=500)
+    trouble = reply_with({"__type": "InternalServerError"}, status=500)
     with serve_script(describe_things(), *[trouble] * 2) as server:
         url = f"dynamodb://things?endpoint={server.url}&max_attempts=2&connect_timeout=3.5"
         with Database(url) as db, pytest.raises(ServiceUnavailableError):
@@ -161,12 +161,16 @@ def key(number: int) -> dict[str, dict[str, str]]:
     return {"pk": {"S": f"k{number}"}}
 
 
-def echo(asked: Asked) -> Step:
-    return describe_things() if asked.operation == "DescribeTable" else says({"Item": asked.payload["Key"]})
+def echo(received: ReceivedRequest) -> Step:
+    return (
+        describe_things()
+        if received.operation == "DescribeTable"
+        else reply_with({"Item": received.payload["Key"]})
+    )
 
 
 def ask_all(colour: Colour, backend: DynamoBackend, numbers: range) -> list[Any]:
-    """The replies, all asked for at once."""
+    """Send all requests at once, and return their replies."""
     requests = [GetItem("things", key(number)) for number in numbers]
     if colour == "blocking":
         with ThreadPoolExecutor(len(requests)) as threads:
@@ -179,7 +183,7 @@ def ask_all(colour: Colour, backend: DynamoBackend, numbers: range) -> list[Any]
     return asyncio.run(main())
 
 
-def test_a_crowd_shares_as_many_connections_as_the_setting_says(colour: Colour) -> None:
+def test_concurrent_calls_share_at_most_max_connections(colour: Colour) -> None:
     with serve_script(answer=echo) as server:
         backend = backend_of(server.url, max_connections=3)
         replies = ask_all(colour, backend, range(60))
@@ -188,10 +192,10 @@ def test_a_crowd_shares_as_many_connections_as_the_setting_says(colour: Colour) 
     assert server.connections <= 3
 
 
-def test_broken_connections_leave_their_room_to_those_who_wait(colour: Colour) -> None:
-    def answer(asked: Asked) -> Step:
-        step = echo(asked)
-        return step if asked.operation == "DescribeTable" else Step(step.parts, end="close")
+def test_waiting_calls_replace_broken_connections(colour: Colour) -> None:
+    def answer(received: ReceivedRequest) -> Step:
+        step = echo(received)
+        return step if received.operation == "DescribeTable" else Step(step.parts, end="close")
 
     with serve_script(answer=answer) as server:
         backend = backend_of(server.url, max_connections=2)
@@ -199,30 +203,30 @@ def test_broken_connections_leave_their_room_to_those_who_wait(colour: Colour) -
         backend.close()
 
 
-def test_who_waits_longest_for_a_connection_has_it_next() -> None:
+def test_the_call_that_has_waited_longest_gets_the_next_connection() -> None:
     gate = threading.Event()
 
-    def answer(asked: Asked) -> Step:
-        step = echo(asked)
-        return Step((gate, *step.parts)) if b"k0" in asked.body else step
+    def answer(received: ReceivedRequest) -> Step:
+        step = echo(received)
+        return Step((gate, *step.parts)) if b"k0" in received.body else step
 
     async def main() -> None:
         backend = backend_of(server.url, max_connections=1)
         await backend.send_awaiting(GetItem("things", key(99)))
         asking = [asyncio.ensure_future(backend.send_awaiting(GetItem("things", key(n)))) for n in range(6)]
         await asyncio.to_thread(server.wait_for_requests, 3)
-        asking[2].cancel()  # who gives up does not hold up the others
+        asking[2].cancel()  # a cancelled call must not delay the others
         gate.set()
         await asyncio.gather(*asking, return_exceptions=True)
         backend.close()
 
     with serve_script(answer=answer) as server:
         asyncio.run(main())
-    assert [asked.payload["Key"] for asked in server.requests[2:]] == [key(n) for n in (0, 1, 3, 4, 5)]
+    assert [received.payload["Key"] for received in server.requests[2:]] == [key(n) for n in (0, 1, 3, 4, 5)]
     assert server.connections == 1
 
 
-def test_who_waits_for_a_connection_until_the_deadline_has_sent_nothing(colour: Colour) -> None:
+def test_a_call_that_waits_for_a_connection_until_the_deadline_has_sent_nothing(colour: Colour) -> None:
     with serve_script() as server:
         transport = Transport(replace(target_of(server.url), max_connections=1))
 
@@ -233,7 +237,7 @@ def test_who_waits_for_a_connection_until_the_deadline_has_sent_nothing(colour: 
                 await request(lane, Limit(0.05))
             assert "max_connections" in refusal.value.hint
             lane.drop(held)
-            another, _ = await lane.acquire(Limit(60.0))  # there is room again
+            another, _ = await lane.acquire(Limit(60.0))  # a connection is free again
             lane.drop(another)
 
         finish(colour, flow())
@@ -284,14 +288,14 @@ if colour == "awaiting":
 else:
     ask()
     use_up()
-    for _ in range(2):  # one of them has the kept connection, which gets no answer; the other needs a new one
+    for _ in range(2):  # one uses the kept connection, which gets no reply; the other needs a new connection
         threading.Thread(target=ask).start()
 """
 
 
-def test_a_process_without_file_descriptors_gets_our_error(colour: Colour) -> None:
+def test_a_process_without_free_file_descriptors_gets_our_error(colour: Colour) -> None:
     environment = {**KEYS, "AWS_REGION": "us-east-1", "PYTHONPATH": ":".join(sys.path)}
-    with serve_script(describe_things(), says({}), silence()) as server:
+    with serve_script(describe_things(), reply_with({}), silence()) as server:
         done = subprocess.run(
             [sys.executable, "-c", OUT_OF_DESCRIPTORS, server.url, colour],
             env=environment,

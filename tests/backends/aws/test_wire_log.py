@@ -1,11 +1,11 @@
-"""What the log hears of the wire: that a call was throttled, and nothing of what it was about."""
+"""The log of the wire: it reports throttled calls without their data."""
 
 from __future__ import annotations
 
 import logging
 
 import pytest
-from scripted_server import refuses, says, serve_script
+from scripted_server import refuse_with, reply_with, serve_script
 from wire_rig import COLOURS, Colour, client, describe_things
 
 from holdall.core.requests import GetItem
@@ -14,13 +14,13 @@ MARK = "m4rk"
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_a_call_that_is_throttled_and_sent_again_is_told_without_its_data(
+def test_a_throttled_call_is_logged_without_its_data(
     colour: Colour, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="holdall")
-    throttled = refuses("ThrottlingException", f"too much of {MARK}")
-    failed = refuses("InternalServerError", MARK, status=500)
-    script = [describe_things(), throttled, failed, throttled, says({})]
+    throttled = refuse_with("ThrottlingException", f"too much of {MARK}")
+    failed = refuse_with("InternalServerError", MARK, status=500)
+    script = [describe_things(), throttled, failed, throttled, reply_with({})]
     with serve_script(*script) as server, client(colour, server.url) as ours:
         ours.ask(GetItem("things", {"pk": {"S": MARK}}))
     records = [record for record in caplog.records if record.name.startswith("holdall")]

@@ -1,4 +1,4 @@
-"""The reader of replies, fed with anything: it gives a reply or says that there is none, and nothing else."""
+"""The parser of replies: for any bytes, it returns a reply or raises MalformedReply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdall.errors import HoldallError
 
 
 class Pieces:
-    """A stream that has these pieces to give and then is at its end."""
+    """A stream that returns these pieces and then ends."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         self._pieces = [piece for piece in pieces if piece]
@@ -33,7 +33,7 @@ class Pieces:
         if self._pieces:
             return self._pieces.pop(0)
         self._ends += 1
-        assert self._ends < 5, "it reads on and on after the end"
+        assert self._ends < 5, "the parser does not stop reading at the end"
         return b""
 
 
@@ -65,14 +65,14 @@ def head(status: int, headers: dict[str, Any]) -> bytes:
 
 @st.composite
 def measured_replies(draw: st.DrawFn) -> tuple[bytes, int, dict[str, str], bytes]:
-    """A reply with a length, and what it says."""
+    """A reply with a Content-Length, and its expected status, headers and body."""
     status, headers, body = draw(STATUS), draw(HEADERS), draw(BODY)
     return head(status, {**headers, "Content-Length": len(body)}) + body, status, headers, body
 
 
 @st.composite
 def chunked_replies(draw: st.DrawFn) -> tuple[bytes, int, dict[str, str], bytes]:
-    """A reply in chunks, perhaps after interim ones, and what it says."""
+    """A chunked reply, perhaps after interim replies, and its expected status, headers and body."""
     status, headers = draw(STATUS), draw(HEADERS)
     chunks = draw(st.lists(st.binary(min_size=1, max_size=50), max_size=5))
     interim = draw(st.lists(st.sampled_from([100, 102, 103]), max_size=3))
@@ -86,7 +86,7 @@ PROPER = st.one_of(measured_replies(), chunked_replies())
 
 
 @given(PROPER, PLACES)
-def test_a_proper_reply_reads_the_same_however_it_is_split(
+def test_a_valid_reply_reads_the_same_however_it_is_split(
     reply: tuple[bytes, int, dict[str, str], bytes], places: list[int]
 ) -> None:
     data, status, headers, body = reply
@@ -96,7 +96,7 @@ def test_a_proper_reply_reads_the_same_however_it_is_split(
 
 
 @given(PROPER, st.integers(1, 10_000), PLACES)
-def test_a_reply_that_breaks_off_anywhere_is_none(
+def test_a_reply_that_is_cut_short_anywhere_is_malformed(
     reply: tuple[bytes, int, dict[str, str], bytes], missing: int, places: list[int]
 ) -> None:
     data = reply[0]
@@ -106,7 +106,7 @@ def test_a_reply_that_breaks_off_anywhere_is_none(
 
 
 @given(PROPER, st.binary(min_size=1, max_size=50))
-def test_a_reply_with_something_behind_it_is_read_but_its_connection_is_spent(
+def test_a_reply_with_surplus_bytes_is_read_but_its_connection_is_not_reusable(
     reply: tuple[bytes, int, dict[str, str], bytes], surplus: bytes
 ) -> None:
     found = read([reply[0] + surplus])
@@ -155,7 +155,7 @@ ANYTHING = st.one_of(
 
 @st.composite
 def damaged_replies(draw: st.DrawFn) -> bytes:
-    """A proper reply with a few bytes changed, dropped or put in."""
+    """A valid reply with a few bytes changed, removed or inserted."""
     data = bytearray(draw(PROPER)[0])
     for _ in range(draw(st.integers(1, 4))):
         place = draw(st.integers(0, len(data)))
@@ -167,7 +167,7 @@ def damaged_replies(draw: st.DrawFn) -> bytes:
 @example(b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", [], "POST")
 @example(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n", [], "GET")
 @example(b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 20_000 + b"\r\n", [], "POST")
-def test_anything_at_all_is_a_reply_or_is_none(data: bytes, places: list[int], method: str) -> None:
+def test_any_bytes_are_a_reply_or_malformed(data: bytes, places: list[int], method: str) -> None:
     try:
         reply = read(split(data, places), method)
     except MalformedReply:
@@ -177,7 +177,7 @@ def test_anything_at_all_is_a_reply_or_is_none(data: bytes, places: list[int], m
 
 
 @given(damaged_replies(), PLACES)
-def test_what_we_take_for_a_reply_others_take_for_the_same(data: bytes, places: list[int]) -> None:
+def test_h11_reads_every_reply_that_we_accept_as_we_do(data: bytes, places: list[int]) -> None:
     try:
         ours = read(split(data, places))
     except MalformedReply:
@@ -208,7 +208,7 @@ def read_by_h11(data: bytes) -> tuple[int, bytes] | None:
 
 
 @pytest.mark.parametrize("status", [204, 304])
-def test_a_status_that_has_no_body_is_whole_without_one(status: int) -> None:
+def test_a_reply_whose_status_has_no_body_is_complete_without_one(status: int) -> None:
     for headers in ({}, {"ETag": "x"}, {"Content-Length": 5}):
         assert read([head(status, headers)]).body == b""
 
@@ -219,14 +219,14 @@ def test_a_reply_to_head_has_no_body_whatever_its_length() -> None:
 
 
 @pytest.mark.parametrize("pieces", [1, 7, 3000])
-def test_a_head_over_the_limit_is_refused_however_it_comes(pieces: int) -> None:
+def test_a_head_over_the_limit_is_refused_however_it_is_split(pieces: int) -> None:
     data = head(200, {"x": "y" * (MAX_HEAD + 1000), "Content-Length": 0})
     size = -(-len(data) // pieces)
     with pytest.raises(MalformedReply):
         read([data[start : start + size] for start in range(0, len(data), size)])
 
 
-def test_interim_replies_without_end_are_not_read_for_ever() -> None:
+def test_endless_interim_replies_are_not_read_forever() -> None:
     class Endless:
         """Returns interim replies without end."""
 
@@ -238,7 +238,7 @@ def test_interim_replies_without_end_are_not_read_for_ever() -> None:
 
         async def receive(self) -> bytes:
             self.given += 1
-            assert self.given < 10_000, "it reads interim replies for ever"
+            assert self.given < 10_000, "the parser reads interim replies forever"
             return head(100, {}) * 20
 
     with pytest.raises(MalformedReply):
@@ -251,7 +251,7 @@ def test_interim_replies_without_end_are_not_read_for_ever() -> None:
     HEADERS,
     BODY,
 )
-def test_a_request_is_read_by_others_as_it_was_made(
+def test_h11_reads_our_requests_as_we_made_them(
     method: str, target: str, headers: dict[str, str], body: bytes
 ) -> None:
     given_headers = {"host": "service", **headers}
@@ -269,7 +269,7 @@ def test_a_request_is_read_by_others_as_it_was_made(
     assert content == body
 
 
-# --- what the service's errors may look like ---
+# --- errors of the service ---
 
 
 CODES = st.sampled_from(
@@ -311,7 +311,7 @@ ERRORS = st.fixed_dictionaries(
 
 
 @given(st.one_of(ERRORS, JSON).map(lambda payload: json.dumps(payload).encode()) | st.binary(), STATUS)
-def test_any_error_of_the_service_becomes_one_of_ours(body: bytes, status: int) -> None:
+def test_any_error_of_the_service_is_translated_into_ours(body: bytes, status: int) -> None:
     failure = explain_failure(Reply(status, {}, body, True), "GetItem", {"TableName": "things"})
     assert isinstance(failure, Failure)
     assert isinstance(failure.error, HoldallError)

@@ -1,4 +1,4 @@
-"""Endpoints behind a proxy: which one the environment names, and requests through a real one that wants a password."""
+"""Endpoints behind a proxy: which proxy the environment names, and requests through a real one with a password."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from s3_rig import bucket, make_object_reply
-from scripted_server import says, serve_script
+from scripted_server import reply_with, serve_script
 from test_wire_tls import make_certificate
 from wire_rig import COLOURS, GET, KEY, KEYS, Colour, describe_things, send
 
@@ -39,7 +39,7 @@ VARIABLES = [
 
 
 class TinyProxy:
-    """A proxy on loopback that demands a user name and password, tunnels, and passes plain requests on."""
+    """A proxy on loopback that requires a user name and password, tunnels TLS and forwards plain requests."""
 
     def __init__(self) -> None:
         self.heads: list[bytes] = []
@@ -143,22 +143,22 @@ def test_tls_goes_through_a_tunnel(
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(tls.file))
     monkeypatch.setenv(variable, f"http://ada:p%2Fw@127.0.0.1:{proxy.port}")
-    with serve_script(describe_things(), says({"Item": KEY}), tls=tls.server_side()) as server:
+    with serve_script(describe_things(), reply_with({"Item": KEY}), tls=tls.server_side()) as server:
         assert send(colour, backend_of(server.url), GET).item == KEY
     with bucket(make_object_reply(b"bytes"), tls=tls.server_side()) as objects:
         assert send(colour, service_of(objects.url), GetObject("default", "a")).body == b"bytes"
     assert [head.split(b"\r\n")[0] for head in proxy.heads] == [
         f"CONNECT 127.0.0.1:{port} HTTP/1.1".encode() for port in (server.port, objects.port)
     ]
-    assert USER.encode() not in b"".join(asked.head for asked in server.requests)
+    assert USER.encode() not in b"".join(received.head for received in server.requests)
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_plain_requests_are_passed_on(
+def test_plain_requests_are_forwarded(
     colour: Colour, proxy: TinyProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"ada:p%2Fw@127.0.0.1:{proxy.port}")
-    with serve_script(describe_things(), says({"Item": KEY})) as server:
+    with serve_script(describe_things(), reply_with({"Item": KEY})) as server:
         assert send(colour, backend_of(server.url), GET).item == KEY
     with bucket(make_object_reply(b"bytes")) as objects:
         assert send(colour, service_of(objects.url), GetObject("default", "a")).body == b"bytes"
@@ -167,7 +167,7 @@ def test_plain_requests_are_passed_on(
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_a_proxy_that_wants_another_password_is_named_and_not_asked_again(
+def test_a_wrong_password_for_the_proxy_is_an_error_and_not_sent_again(
     colour: Colour, proxy: TinyProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", f"http://ada:sesame@127.0.0.1:{proxy.port}")
@@ -184,13 +184,13 @@ def test_an_exempt_host_is_reached_directly(
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.port}")
     monkeypatch.setenv("NO_PROXY", "example.com, 127.0.0.1")
-    with serve_script(describe_things(), says({"Item": KEY})) as server:
+    with serve_script(describe_things(), reply_with({"Item": KEY})) as server:
         assert send(colour, backend_of(server.url), GET).item == KEY
     assert proxy.heads == []
 
 
 @pytest.mark.parametrize("url", ["https://proxy:3128", "socks5://proxy:1080", "http://pro xy", "http://:80"])
-def test_what_is_not_a_proxy_of_ours_is_refused_without_its_password(url: str) -> None:
+def test_an_unsupported_proxy_is_refused_without_showing_its_password(url: str) -> None:
     with pytest.raises(ConfigurationError, match="HTTPS_PROXY") as refusal:
         find_proxy("https", "service", 443, {"HTTPS_PROXY": url.replace("//", "//ada:sesame@")})
     assert "sesame" not in str(refusal.value)
@@ -213,7 +213,7 @@ NAMES = st.sampled_from(
     st.one_of(st.none(), st.lists(NAMES, max_size=3).map(",".join)),
     st.booleans(),
 )
-def test_the_proxy_is_the_one_that_botocore_takes(
+def test_the_proxy_is_the_one_that_botocore_uses(
     scheme: str, host: str, port: int, named: dict[str, str], lower: str | None, upper: str | None, cgi: bool
 ) -> None:
     botocore = pytest.importorskip("botocore.utils")

@@ -1,4 +1,4 @@
-"""TLS: the endpoint's certificate is verified, by AWS_CA_BUNDLE where that is set, and nothing is sent before."""
+"""TLS: the endpoint's certificate is verified, with AWS_CA_BUNDLE if that is set, before any request is sent."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ANSWER = http(200, {"Content-Length": 2}, b"ok")
 
 @dataclass(frozen=True)
 class Certificate:
-    """Signed by itself, and so its own authority."""
+    """A self-signed certificate, which is its own authority."""
 
     file: Path
     key: Path
@@ -112,7 +112,7 @@ def expired_certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_an_expired_certificate_is_named_as_such_and_not_tried_again(
+def test_an_expired_certificate_is_reported_and_not_tried_again(
     colour: Colour, expired_certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(expired_certificate.file))
@@ -126,7 +126,7 @@ def test_an_expired_certificate_is_named_as_such_and_not_tried_again(
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_a_server_that_speaks_no_tls_is_named_and_not_tried_again(colour: Colour) -> None:
+def test_a_server_without_tls_is_reported_and_not_tried_again(colour: Colour) -> None:
     accepted: list[socket.socket] = []
 
     def speak_plainly() -> None:
@@ -153,7 +153,7 @@ def test_a_server_that_speaks_no_tls_is_named_and_not_tried_again(colour: Colour
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent(
+def test_a_certificate_with_an_unknown_issuer_is_refused_and_nothing_is_sent(
     colour: Colour, own: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
@@ -164,13 +164,13 @@ def test_a_certificate_that_nobody_vouches_for_is_refused_and_nothing_is_sent(
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_a_certificate_that_the_bundle_vouches_for_is_accepted_and_the_connection_kept(
+def test_a_certificate_in_the_bundle_is_accepted_and_the_connection_kept(
     colour: Colour, own: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(own.file))
     with serve_script(Step((ANSWER,)), Step((ANSWER,)), tls=own.server_side()) as server:
         assert [reply.body for reply in post(colour, server, times=2)] == [b"ok", b"ok"]
-    assert [asked.connection for asked in server.requests] == [1, 1]
+    assert [received.connection for received in server.requests] == [1, 1]
 
 
 @pytest.mark.parametrize("colour", COLOURS)
@@ -185,7 +185,7 @@ def test_a_certificate_of_another_host_is_refused_and_nothing_is_sent(
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_a_server_that_has_no_cipher_in_common_with_us_is_refused(
+def test_a_server_without_a_common_cipher_is_refused(
     colour: Colour, own: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(own.file))
@@ -197,7 +197,7 @@ def test_a_server_that_has_no_cipher_in_common_with_us_is_refused(
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_a_connection_closed_meanwhile_is_replaced_without_loss(
+def test_a_tls_connection_that_the_server_has_closed_is_replaced_without_an_error(
     colour: Colour, own: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(own.file))
@@ -215,7 +215,7 @@ def test_a_connection_closed_meanwhile_is_replaced_without_loss(
 
 
 @pytest.mark.parametrize("colour", COLOURS)
-def test_a_refused_certificate_is_named_with_the_endpoint(
+def test_the_error_of_a_refused_certificate_names_the_endpoint_and_the_variable(
     colour: Colour, own: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
@@ -229,8 +229,8 @@ def test_a_refused_certificate_is_named_with_the_endpoint(
     assert server.requests == []
 
 
-@pytest.mark.parametrize("content", [None, "no certificate"])
-def test_a_bundle_that_cannot_be_read_is_named(
+@pytest.mark.parametrize("content", [None, "not a certificate"])
+def test_the_error_of_an_unreadable_bundle_names_the_variable(
     content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundle = tmp_path / "bundle.pem"

@@ -1,7 +1,7 @@
-"""Where the servers of the suites do not do what DynamoDB does: the one list, with reasons.
+"""Where the local servers deviate from DynamoDB, with reasons.
 
-Each entry names a check of the contract by its sentence. The check is skipped on that server with the reason given,
-and a test sees to it that the server still deviates, so that nothing stays here longer than it is true.
+Each entry names a check of the contract by its sentence. The check is skipped on that server for the stated reason. A
+test runs it nevertheless, and fails once the server passes it, so that the entry is removed.
 """
 
 from __future__ import annotations
@@ -10,37 +10,37 @@ from collections.abc import Mapping
 
 __all__ = ["DEVIATIONS"]
 
-_ONE_ATTRIBUTE = "version 2.6.1 does not know keys of several attributes, which DynamoDB has had since 2025"
+_ONE_ATTRIBUTE = (
+    "version 2.6.1 does not support keys of several attributes, which DynamoDB introduced in 2025"
+)
+_INDEXES_OTHER_TYPES = (
+    "adds items to a new index although their attribute has another type than the index key"
+)
+_ENDS_PAGE_EARLY = "ends a page before the item that exceeds a megabyte instead of after it"
 
 DEVIATIONS: Mapping[str, Mapping[str, str]] = {
     "ministack": {
-        "tables: an index added later holds the items that fit it": (
-            "puts items into a new index although their attribute has another type than the index's key"
-        ),
-        "items: equal numbers are the same key": "takes 10 and 1.0E1 for different keys",
-        "items: a reply reports what it cost": "counts every read as one item of at most 4 KB",
-        "conditions: a missing operand is only unequal": "says of two missing attributes that they are not unequal",
-        "conditions: functions know strings binaries sets and lists": "never finds a binary inside a binary",
-        "updates: set copies adds and subtracts exactly": "adds with 28 digits where numbers have 38",
+        "tables: an index added later holds the items that fit it": _INDEXES_OTHER_TYPES,
+        "items: equal numbers are the same key": "treats 10 and 1.0E1 as different keys",
+        "items: a reply reports what it cost": "reports the cost of one item of at most 4 KB for every read",
+        "conditions: a missing operand is only unequal": "evaluates <> between two missing attributes to false",
+        "conditions: functions know strings binaries sets and lists": "never finds one binary in another",
+        "updates: set copies adds and subtracts exactly": "adds with 28 digits instead of 38",
         "updates: list places mean the list as it was": (
-            "appends elements set past a list's end in the order of the expression, not of their places"
+            "appends elements that are set beyond the end of a list in the order of the expression instead of by index"
         ),
         "updates: an update the item does not fit changes nothing": (
-            "lets sums with a string, appending a string to a list, a place in a map, removals below nothing and "
-            "sums beyond 38 digits pass in silence"
+            "accepts sums with a string, a string appended to a list, a list index in a map, the removal of an "
+            "attribute of a missing map, and sums of more than 38 digits"
         ),
-        "queries: a page ends after a megabyte before filters": (
-            "ends a page before the item that goes over a megabyte, not after it"
+        "queries: a page ends after a megabyte before filters": _ENDS_PAGE_EARLY,
+        "queries: a page that ends with the data is the last one": _ENDS_PAGE_EARLY,
+        "queries: a query costs the sum of what it read": (
+            "reports the cost of one item of at most 4 KB for every page"
         ),
-        "queries: a page that ends with the data is the last one": (
-            "ends a page before the item that goes over a megabyte, not after it"
-        ),
-        "queries: a query costs the sum of what it read": "counts every page as one item of at most 4 KB",
     },
     "DynamoDB Local": {
-        "tables: an index added later holds the items that fit it": (
-            "puts items into a new index although their attribute has another type than the index's key"
-        ),
+        "tables: an index added later holds the items that fit it": _INDEXES_OTHER_TYPES,
         "queries: a page ends after a megabyte before filters": (
             "counts only the items that pass the filter towards the megabyte"
         ),

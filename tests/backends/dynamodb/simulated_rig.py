@@ -1,4 +1,4 @@
-"""The rig of the simulations: how long, which seed, a backend, a table to start from, and the table at the end."""
+"""Helpers of the simulations: their length and seed, a backend, the initial table, and its state at the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from rig.servers import ENVIRONMENT, GIVEN, start_server
-from simulated_writes import KINDS, Held, decode_items, schema
+from simulated_writes import KINDS, Contents, decode_items, schema
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -18,14 +18,14 @@ from holdall.core.requests import CreateTable, DeleteTable, PutItem, Scan
 from holdall.core.settings import SingleWrites
 from holdall.core.values import encode_item
 
-__all__ = ["ROUNDS", "SEED", "backend", "plain_url", "prepare_table", "state"]
+__all__ = ["ROUNDS", "SEED", "open_backend", "plain_url", "prepare_table", "read_contents"]
 
 SEED = os.environ.get("HOLDALL_SEED", "20261115")
 ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "4"))
 
 
 def plain_url(server: str) -> str:
-    """Where the server is; it is skipped if what goes there and back cannot be read on the way."""
+    """Start the server and return its URL; skip the test if the server uses TLS."""
     url = start_server(server)
     if not url.startswith("http://"):
         pytest.skip(f"{server} speaks TLS, which the lossy proxy cannot read")
@@ -33,7 +33,7 @@ def plain_url(server: str) -> str:
 
 
 @contextmanager
-def backend(server: str, url: str, single_writes: SingleWrites = "auto") -> Iterator[DynamoBackend]:
+def open_backend(server: str, url: str, single_writes: SingleWrites = "auto") -> Iterator[DynamoBackend]:
     environment = os.environ if server == GIVEN else ENVIRONMENT
     endpoint = resolve_endpoint("dynamodb", endpoint=url, environment=environment)
     opened = DynamoBackend(endpoint, find_credentials(environment=environment), single_writes=single_writes)
@@ -45,7 +45,7 @@ def backend(server: str, url: str, single_writes: SingleWrites = "auto") -> Iter
 
 @contextmanager
 def prepare_table(direct: DynamoBackend) -> Iterator[str]:
-    """A table with what the kinds of writes start from."""
+    """Create a table with the initial items of every kind of write."""
     table = f"holdall-simulation-{uuid4().hex}"
     direct.send_blocking(CreateTable(schema(table)))
     try:
@@ -57,8 +57,8 @@ def prepare_table(direct: DynamoBackend) -> Iterator[str]:
         direct.send_blocking(DeleteTable(table))
 
 
-def state(direct: DynamoBackend, table: str) -> Held:
-    """All there is, read without the lossy network."""
+def read_contents(direct: DynamoBackend, table: str) -> Contents:
+    """Return all items, read without the lossy network."""
     pages = [direct.send_blocking(Scan(table, consistent=True))]
     while pages[-1].last_key is not None:
         pages.append(direct.send_blocking(Scan(table, start_after=pages[-1].last_key, consistent=True)))

@@ -1,7 +1,7 @@
-"""A worker in its own process that prints what it is about to do and what it was told, until it is killed.
+"""A worker in its own process that prints each attempt before it begins, and then its result, until it is killed.
 
 Arguments: endpoint, table, name, how single writes are sent. Lines: ``try <kind> <id>``, then
-``<word> <kind> <id>``.
+``<result> <kind> <id>``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from simulated_writes import Kind, hear, kinds
+from simulated_writes import Kind, await_result, kinds
 
 from holdall.backends.aws import courier
 from holdall.backends.aws.credentials import find_credentials
@@ -24,17 +24,17 @@ from holdall.core.requests import Request
 from holdall.core.settings import SingleWrites
 
 
-async def work(backend: DynamoBackend, table: str, name: str, kinds: Sequence[Kind]) -> None:
+async def work(open_backend: DynamoBackend, table: str, name: str, kinds: Sequence[Kind]) -> None:
     async def send(request: Request[Any]) -> Any:
-        return backend.send_blocking(request)
+        return open_backend.send_blocking(request)
 
     order = random.Random(name)
     for round in count():
         for kind in order.sample(kinds, len(kinds)):
             id = f"{name}.{round}"
             print("try", kind.name, id, flush=True)
-            word = await hear(kind.attempt(send, table, id))
-            print(word, kind.name, id, flush=True)
+            result = await await_result(kind.attempt(send, table, id))
+            print(result, kind.name, id, flush=True)
 
 
 def main(url: str, table: str, name: str, manner: str) -> None:
@@ -43,8 +43,8 @@ def main(url: str, table: str, name: str, manner: str) -> None:
     endpoint = resolve_endpoint("dynamodb", endpoint=url, environment=os.environ)
     credentials = find_credentials(environment=os.environ)
     single_writes: SingleWrites = "token" if manner == "token" else "auto"
-    backend = DynamoBackend(endpoint, credentials, single_writes=single_writes)
-    run(work(backend, table, name, kinds(single_writes)))
+    open_backend = DynamoBackend(endpoint, credentials, single_writes=single_writes)
+    run(work(open_backend, table, name, kinds(single_writes)))
 
 
 if __name__ == "__main__":

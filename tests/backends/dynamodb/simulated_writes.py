@@ -1,11 +1,11 @@
-"""Every kind of write, each with what to do, and how to tell afterwards what was done.
+"""Every kind of write: how to attempt it, and how to find out afterwards which attempts took effect.
 
-An attempt has an id of its own and leaves it behind with its effect, so that the state shows which attempts took
-effect, and counts beside the ids show whether one did so twice. `audit` compares that with what the callers were told:
+Each attempt has an id and stores it together with its effect, so the final state shows which attempts took effect, and
+counters beside the ids show whether one did so twice. `audit` compares that with the results that the callers received:
 
-- told ``ok``: it took effect, exactly once;
-- told ``failed``: it did not;
-- told ``unknown``: it did, exactly once, or it did not.
+- ``ok``: the attempt took effect exactly once;
+- ``failed``: it did not take effect;
+- ``unknown``: it took effect exactly once or not at all.
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ from holdall.errors import ConditionFailedError, OutcomeUnknown, TransactionCanc
 
 __all__ = [
     "KINDS",
-    "Held",
+    "Contents",
     "Kind",
     "Ledger",
     "Send",
-    "Told",
-    "Word",
+    "Results",
+    "Result",
     "decode_items",
     "kinds",
     "schema",
-    "hear",
+    "await_result",
 ]
 
 Send: TypeAlias = Callable[[Request[Any]], Awaitable[Any]]
-Word: TypeAlias = Literal["ok", "failed", "unknown"]
-Told: TypeAlias = Mapping[str, Word]
-"""What the caller of each attempt was told."""
+Result: TypeAlias = Literal["ok", "failed", "unknown"]
+Results: TypeAlias = Mapping[str, Result]
+"""The result that the caller of each attempt received."""
 
-Held: TypeAlias = Mapping[str, Mapping[str, Any]]
-"""What a table holds: items as Python values, by their key."""
+Contents: TypeAlias = Mapping[str, Mapping[str, Any]]
+"""The items of a table as Python values, by their key."""
 
 LATE = "late"
-"""Begins the keys of the items whose requests may also arrive too late."""
+"""Prefix of the keys of items whose requests the proxy may also deliver late."""
 
 
 def schema(table: str) -> TableSchema:
@@ -82,24 +82,24 @@ class Kind(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called; its items' keys begin with it."""
+        """Its name, with which the keys of its items begin."""
 
     @property
     def repeated(self) -> bool:
-        """Whether a lost reply is made good by sending again, so that its fate is always known."""
+        """Whether it is sent again after a lost reply, so that its outcome is always known."""
 
     def start(self) -> Iterable[Mapping[str, Any]]:
-        """The items there at first."""
+        """The initial items."""
 
     async def attempt(self, send: Send, table: str, id: str) -> None:
-        """Do it once; raises if it was not done, or if the outcome is unknown."""
+        """Write once; raise if the write did not happen or its outcome is unknown."""
 
-    def effects(self, held: Held, told: Told) -> set[str]:
-        """The attempts that took effect; an effect that is half or double is an error."""
+    def effects(self, contents: Contents, results: Results) -> set[str]:
+        """The attempts that took effect; a partial or repeated effect fails."""
 
 
-async def hear(attempt: Awaitable[None]) -> Word:
-    """What the caller of an attempt is told."""
+async def await_result(attempt: Awaitable[None]) -> Result:
+    """Await an attempt and return the result that its caller receives."""
     try:
         await attempt
     except OutcomeUnknown:
@@ -107,34 +107,34 @@ async def hear(attempt: Awaitable[None]) -> Word:
     except ConditionFailedError:
         return "failed"
     except TransactionCanceledError as error:
-        if error.retryable:  # our patience was at an end, which it must not be
+        if error.retryable:  # the backend gave up too early, which is a failure of the test
             raise
         return "failed"
     return "ok"
 
 
 class Ledger:
-    """What the callers were told, by kind and attempt."""
+    """The results that the callers received, by kind and attempt."""
 
     def __init__(self, kinds: Iterable[Kind]) -> None:
         self.kinds = tuple(kinds)
-        self.told: dict[str, dict[str, Word]] = {kind.name: {} for kind in self.kinds}
+        self.results: dict[str, dict[str, Result]] = {kind.name: {} for kind in self.kinds}
 
-    def note(self, kind: str, id: str, word: Word) -> None:
-        self.told[kind][id] = word
+    def record(self, kind: str, id: str, result: Result) -> None:
+        self.results[kind][id] = result
 
-    def words(self, *kinds: str) -> list[Word]:
-        return [word for kind in kinds or self.told for word in self.told[kind].values()]
+    def list_results(self, *kinds: str) -> list[Result]:
+        return [result for kind in kinds or self.results for result in self.results[kind].values()]
 
-    def audit(self, held: Held) -> None:
-        """Compare what was told with what is there."""
+    def audit(self, contents: Contents) -> None:
+        """Compare the results with the final state."""
         for kind in self.kinds:
-            words = self.told[kind.name]
-            done = kind.effects(held, words)
-            lost = [id for id, word in words.items() if word == "ok" and id not in done]
-            assert not lost, f"{kind.name}: told ok, not done: {lost}"
-            secret = [id for id, word in words.items() if word == "failed" and id in done]
-            assert not secret, f"{kind.name}: told failed, yet done: {secret}"
+            results = self.results[kind.name]
+            done = kind.effects(contents, results)
+            lost = [id for id, result in results.items() if result == "ok" and id not in done]
+            assert not lost, f"{kind.name}: reported as done, but not done: {lost}"
+            secret = [id for id, result in results.items() if result == "failed" and id in done]
+            assert not secret, f"{kind.name}: reported as failed, but done: {secret}"
 
 
 # --- the kinds --------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class Decrement:
-    """Take one of a stock that runs out: a plain update under a condition."""
+    """Take one from a limited stock: a plain update with a condition."""
 
     name: str = "stock"
     repeated: bool = False
@@ -155,8 +155,8 @@ class Decrement:
         update = Update((Set(path("left"), Minus(path("left"), value(1))), Add(path("ids"), value({id}))))
         await send(UpdateItem(table, key(self.name), update, Compare(">=", path("left"), value(1))))
 
-    def effects(self, held: Held, told: Told) -> set[str]:
-        item = held[self.name]
+    def effects(self, contents: Contents, results: Results) -> set[str]:
+        item = contents[self.name]
         done = set(item.get("ids", ()))
         assert item["left"] == self.stock - len(done), f"{self.name}: {item}"
         return done
@@ -164,7 +164,7 @@ class Decrement:
 
 @dataclass(frozen=True)
 class Tally:
-    """Count up without a condition: a plain update, or a transaction of one with its token."""
+    """Increment a counter without a condition: a plain update, or a transaction of one update with its token."""
 
     name: str
     repeated: bool
@@ -178,15 +178,15 @@ class Tally:
         )
         await send(TransactWrite((update,), str(uuid4())) if self.repeated else update)
 
-    def effects(self, held: Held, told: Told) -> set[str]:
-        item = held.get(self.name, {"n": 0, "ids": set()})
+    def effects(self, contents: Contents, results: Results) -> set[str]:
+        item = contents.get(self.name, {"n": 0, "ids": set()})
         assert item["n"] == len(item["ids"]), f"{self.name}: {item}"
         return set(item["ids"])
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Put an item under a contended key, if it is free: plain, or stamped."""
+    """Put an item under a contended key unless the key is taken: plain, or stamped."""
 
     name: str
     stamped: bool
@@ -201,9 +201,9 @@ class Claim:
         put = PutItem(table, item, NotExists(path("pk")))
         await send(stamped(put, str(uuid4())) if self.stamped else put)
 
-    def effects(self, held: Held, told: Told) -> set[str]:
+    def effects(self, contents: Contents, results: Results) -> set[str]:
         names = (f"{self.name}-{number}" for number in range(self.places))
-        done = {held[name]["id"]: name for name in names if name in held}
+        done = {contents[name]["id"]: name for name in names if name in contents}
         for id, name in done.items():
             assert name == f"{self.name}-{place(id, self.places)}", f"{id} is in {name}"
         return set(done)
@@ -211,7 +211,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Edit:
-    """Read a version, write the next one over just that: stamped, because it falsifies its own condition."""
+    """Read a version and replace it by the next one: stamped, because the write makes its own condition false."""
 
     name: str = "page"
     repeated: bool = False
@@ -226,8 +226,8 @@ class Edit:
         condition = Compare("=", path("version"), value(version))
         await send(stamped(UpdateItem(table, key(self.name), update, condition), str(uuid4())))
 
-    def effects(self, held: Held, told: Told) -> set[str]:
-        item = held[self.name]
+    def effects(self, contents: Contents, results: Results) -> set[str]:
+        item = contents[self.name]
         done = set(item.get("ids", ()))
         assert item["version"] == len(done), f"{self.name}: {item}"
         return done
@@ -235,7 +235,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Remove:
-    """Delete an item that others want to delete too: plain, or a transaction of one with its token."""
+    """Delete an item that other workers delete too: plain, or a transaction of one deletion with its token."""
 
     name: str
     repeated: bool
@@ -248,21 +248,21 @@ class Remove:
         delete = DeleteItem(table, key(f"{self.name}-{place(id, self.victims)}"), Exists(path("pk")))
         await send(TransactWrite((delete,), str(uuid4())) if self.repeated else delete)
 
-    def effects(self, held: Held, told: Told) -> set[str]:
-        """A deletion leaves nothing behind to tell who did it; one did who was told so, or who does not know."""
+    def effects(self, contents: Contents, results: Results) -> set[str]:
+        """A deletion stores no id: exactly one attempt reports it, or none does and the result of one is unknown."""
         done: set[str] = set()
         for number in range(self.victims):
-            if f"{self.name}-{number}" not in held:
-                words = {id: word for id, word in told.items() if place(id, self.victims) == number}
-                by = {id for id, word in words.items() if word == "ok"}
-                assert len(by) == 1 or (not by and "unknown" in words.values()), f"{self.name}: {words}"
+            if f"{self.name}-{number}" not in contents:
+                here = {id: result for id, result in results.items() if place(id, self.victims) == number}
+                by = {id for id, result in here.items() if result == "ok"}
+                assert len(by) == 1 or (not by and "unknown" in here.values()), f"{self.name}: {here}"
                 done |= by
         return done
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """Move one from an account that may be empty to another: a transaction of two."""
+    """Move one from an account that may be empty to another: a transaction of two updates."""
 
     name: str = "account"
     repeated: bool = True
@@ -283,8 +283,8 @@ class Transfer:
         )
         await send(TransactWrite(actions, str(uuid4())))
 
-    def effects(self, held: Held, told: Told) -> set[str]:
-        payer, payee = held[f"{self.name}-from"], held[f"{self.name}-to"]
+    def effects(self, contents: Contents, results: Results) -> set[str]:
+        payer, payee = contents[f"{self.name}-from"], contents[f"{self.name}-to"]
         done = set(payer.get("ids", ()))
         assert done == set(payee.get("ids", ())), f"half a transfer: {payer}, {payee}"
         assert (payer["balance"], payee["balance"]) == (self.balance - len(done), len(done)), (
@@ -295,8 +295,10 @@ class Transfer:
 
 @dataclass(frozen=True)
 class Recycle:
-    """Delete the item under a contended key, then create one there. Only a token distinguishes a created and deleted
-    item from one that was never created: a stamp is gone with its item, and a second send would create it again.
+    """Delete the item under a contended key, then create one there.
+
+    Only a token distinguishes an item that was created and deleted from one that was never created: a stamp disappears
+    with its item, so a second send would create the item again.
     """
 
     name: str = "recycled"
@@ -310,7 +312,7 @@ class Recycle:
         where = f"{self.name}-{place(id, self.places)}"
         found = (await send(GetItem(table, key(where), consistent=True))).item
         if found is not None:
-            await hear(self._evict(send, table, where, found["id"]["S"]))
+            await await_result(self._evict(send, table, where, found["id"]["S"]))
         put = PutItem(table, encode_item({"pk": where, "id": id}), NotExists(path("pk")))
         await send(stamped(put, str(uuid4())))
 
@@ -319,18 +321,18 @@ class Recycle:
         delete = DeleteItem(table, key(where), Compare("=", path("id"), value(id)))
         await send(TransactWrite((delete, UpdateItem(table, key(self.name), noted)), str(uuid4())))
 
-    def effects(self, held: Held, told: Told) -> set[str]:
-        evicted = held.get(self.name, {"n": 0, "ids": set()})
+    def effects(self, contents: Contents, results: Results) -> set[str]:
+        evicted = contents.get(self.name, {"n": 0, "ids": set()})
         assert evicted["n"] == len(evicted["ids"]), f"evicted twice: {evicted}"
         names = (f"{self.name}-{number}" for number in range(self.places))
-        present = {held[name]["id"] for name in names if name in held}
-        assert not present & evicted["ids"], f"back after their eviction: {present & evicted['ids']}"
+        present = {contents[name]["id"] for name in names if name in contents}
+        assert not present & evicted["ids"], f"present after their eviction: {present & evicted['ids']}"
         return present | set(evicted["ids"])
 
 
 @dataclass(frozen=True)
 class Note:
-    """Put an item that no other writer touches: plain, or several in a batch."""
+    """Put an item that no other worker writes: plain, or several in a batch."""
 
     name: str
     repeated: bool = False
@@ -342,8 +344,8 @@ class Note:
         puts = [PutItem(table, encode_item({"pk": f"{self.name}-{id}-{part}"})) for part in "abc"]
         await send(BatchWrite(tuple(puts)) if self.repeated else puts[0])
 
-    def effects(self, held: Held, told: Told) -> set[str]:
-        return {id for id in told if all(f"{self.name}-{id}-{part}" in held for part in self._parts)}
+    def effects(self, contents: Contents, results: Results) -> set[str]:
+        return {id for id in results if all(f"{self.name}-{id}-{part}" in contents for part in self._parts)}
 
     @property
     def _parts(self) -> str:
@@ -351,7 +353,7 @@ class Note:
 
 
 def place(id: str, places: int) -> int:
-    """Which of the places an attempt goes for."""
+    """The place that an attempt writes to."""
     return crc32(id.encode()) % places
 
 
@@ -375,11 +377,11 @@ KINDS: tuple[Kind, ...] = (
 
 
 def kinds(single_writes: SingleWrites) -> tuple[Kind, ...]:
-    """The kinds of which exactly-once is promised when single writes are sent that way."""
+    """The kinds for which we guarantee exactly-once when single writes are sent this way."""
     return KINDS if single_writes == "auto" else (*KINDS, RECYCLE)
 
 
-def decode_items(items: Iterable[Item]) -> Held:
-    """Items by their key, as Python values."""
+def decode_items(items: Iterable[Item]) -> Contents:
+    """Decode items into Python values, by their key."""
     values = map(decode_item, items)
     return {item["pk"]: item for item in values}

@@ -1,4 +1,4 @@
-"""Replies that are JSON, but whose items are none: always `MalformedReplyError`, and never anything else."""
+"""Replies that are JSON but contain invalid items always raise `MalformedReplyError`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ ANYTHING = st.recursive(
 ITEMS = st.one_of(ANYTHING, st.fixed_dictionaries({"pk": st.one_of(ANYTHING, st.just({"S": "a"}))}))
 
 
-def understand(request: Request[Any], item: Any) -> Any:
-    """The item as it arrives from a reply that has it."""
+def decode_reply_with(request: Request[Any], item: Any) -> Any:
+    """Decode a reply that contains the item, and return the decoded item."""
     if isinstance(request, GetItem):
         return decode_reply(request, {"Item": item}).item
     if isinstance(request, Query):
@@ -48,26 +48,26 @@ def understand(request: Request[Any], item: Any) -> Any:
 @example(GET, {"pk": {"L": [{"M": {"a": {"SS": "abc"}}}]}})
 @example(GET, {"pk": "S"})
 @example(GET, {"pk": ["S"]})
-def test_what_is_read_is_an_item_or_is_refused(request_: Request[Any], item: Any) -> None:
+def test_any_item_in_a_reply_is_valid_or_refused(request_: Request[Any], item: Any) -> None:
     try:
-        found = understand(request_, item)
+        found = decode_reply_with(request_, item)
     except MalformedReplyError:
         return
     if found is None:
         assert item is None
         return
-    with suppress(InvalidValueError):  # a number or a binary that says nothing: its shape is right
+    with suppress(InvalidValueError):  # an invalid number or binary in an item of the right shape
         decode_item(found)
 
 
 @given(ITEMS)
-def test_a_page_with_a_checksum_begins_with_an_item_or_is_refused(item: Any) -> None:
+def test_the_first_item_of_a_page_with_a_checksum_is_valid_or_refused(item: Any) -> None:
     with suppress(MalformedReplyError, InvalidValueError):
         decode_item(decode_reply(READS[1], {"Items": [item], "Count": 1, "ScannedCount": 1}).items[0])
 
 
 @given(ANYTHING)
-def test_a_batch_of_anything_is_understood_or_refused(responses: Any) -> None:
+def test_any_reply_to_a_batch_is_decoded_or_refused(responses: Any) -> None:
     for payload in ({"Responses": responses}, {"Responses": {"things": responses}}):
         try:
             reply = decode_batch_get(BatchGet((GET,)), [payload])
@@ -78,7 +78,7 @@ def test_a_batch_of_anything_is_understood_or_refused(responses: Any) -> None:
 
 @pytest.mark.parametrize("name", ["Count", "ScannedCount", "LastEvaluatedKey", "Items"])
 @given(junk=ANYTHING)
-def test_a_page_of_anything_is_understood_or_refused(name: str, junk: Any) -> None:
+def test_any_page_is_decoded_or_refused(name: str, junk: Any) -> None:
     payload = {"Items": [], "Count": 0, "ScannedCount": 0, name: junk}
     try:
         page = decode_reply(READS[1], payload)

@@ -1,4 +1,4 @@
-"""What a request's class says of it: DynamoDB's calls have the same names, and who repeats requests goes by it."""
+"""What the class of a request declares: the name of DynamoDB's operation, the tables, and whether to repeat it."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ OF_TABLES: list[Request[Any]] = [
 
 
 @pytest.mark.parametrize("request_", OF_TABLES, ids=lambda each: type(each).__name__)
-def test_a_call_of_dynamodb_has_the_name_that_its_request_has(request_: Request[Any]) -> None:
+def test_a_request_has_the_name_of_dynamodbs_operation(request_: Request[Any]) -> None:
     assert render_call(request_).operation == request_.operation
 
 
-def test_a_request_says_which_tables_it_is_about_and_which_it_is_checked_against() -> None:
+def test_a_request_declares_its_tables_and_those_that_it_is_checked_against() -> None:
     assert {each.tables for each in OF_TABLES} == {("things",), ("others",)}
     unchecked = {type(each).__name__ for each in OF_TABLES if not each.checked_tables}
     assert unchecked == {"DescribeTable", "CreateTable", "DeleteTable", "DescribeTtl", "SetTtl"}
 
 
-def test_reads_are_repeated_freely_and_writes_only_by_their_token_or_if_it_does_no_harm() -> None:
+def test_reads_may_be_repeated_and_writes_only_with_a_token_or_if_they_are_idempotent() -> None:
     named = vars(requests) | vars(objects)
     kinds = {
         name: kind for name, kind in named.items() if isinstance(kind, type) and issubclass(kind, Request)

@@ -1,6 +1,6 @@
-"""The simulation that decides exactly-once: many workers, every kind of write, and a network that loses things.
+"""The simulation of exactly-once: many workers, every kind of write, and a network that loses requests and replies.
 
-``HOLDALL_SEED`` repeats a run as far as threads can be repeated; ``HOLDALL_TORTURE_ROUNDS`` makes it longer.
+``HOLDALL_SEED`` repeats a run, except for the scheduling of threads; ``HOLDALL_TORTURE_ROUNDS`` sets its length.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from rig.colour import COLOURS, Colour
 from rig.lossy_proxy import Fate, LossyProxy, lossy
 from rig.servers import NAMES
 from rig.torture import TORTURE
-from simulated_rig import ROUNDS, SEED, backend, plain_url, prepare_table, state
-from simulated_writes import LATE, Ledger, Send, hear, kinds
+from simulated_rig import ROUNDS, SEED, open_backend, plain_url, prepare_table, read_contents
+from simulated_writes import LATE, Ledger, Send, await_result, kinds
 
 from holdall.backends.aws import courier
 from holdall.backends.dynamodb.backend import DynamoBackend
@@ -31,18 +31,18 @@ WORKERS = 6
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses between sends a fiftieth as long as usual; how many there may be stays."""
+    """Make pauses between attempts fifty times shorter, and keep their number."""
     monkeypatch.setattr(courier, "BASE_SECONDS", courier.BASE_SECONDS / 50)
     monkeypatch.setattr(courier, "LONGEST_PAUSE", courier.LONGEST_PAUSE / 50)
 
 
 async def work(send: Send, table: str, worker: int, ledger: Ledger) -> None:
-    """One worker's day: every kind of write, in an order of its own."""
+    """Run one worker: every kind of write in each round, in random order."""
     order = random.Random(f"{SEED} {worker}")
     for round in range(ROUNDS):
         for kind in order.sample(ledger.kinds, len(ledger.kinds)):
             id = f"{worker}.{round}"
-            ledger.note(kind.name, id, await hear(kind.attempt(send, table, id)))
+            ledger.record(kind.name, id, await await_result(kind.attempt(send, table, id)))
 
 
 def work_blocking(lossy_backend: DynamoBackend, table: str, ledger: Ledger) -> None:
@@ -71,26 +71,26 @@ def work_awaiting(lossy_backend: DynamoBackend, table: str, ledger: Ledger) -> N
         (server, colour, single_writes)
         for number, server in enumerate(NAMES)
         for turn, single_writes in enumerate(["auto", "token"])
-        for colour in (COLOURS if TORTURE else [COLOURS[(number + turn) % 2]])  # each manner meets both
+        for colour in (COLOURS if TORTURE else [COLOURS[(number + turn) % 2]])  # each manner runs in both
     ],
 )
-def test_what_callers_are_told_is_what_was_done_exactly_once(
+def test_every_write_takes_effect_as_reported_and_at_most_once(
     server: str, colour: Colour, single_writes: SingleWrites
 ) -> None:
     url, ledger = plain_url(server), Ledger(kinds(single_writes))
-    with backend(server, url) as direct, prepare_table(direct) as table:
+    with open_backend(server, url) as direct, prepare_table(direct) as table:
         with (
             lossy(url, f"{SEED} {server} {colour} {single_writes}", late=f'"{LATE}-'.encode()) as proxy,
-            backend(server, proxy.url, single_writes) as lossy_backend,
+            open_backend(server, proxy.url, single_writes) as lossy_backend,
         ):
             (work_blocking if colour == "blocking" else work_awaiting)(lossy_backend, table, ledger)
-        ledger.audit(state(direct, table))
-    assert_it_was_a_trial(proxy, ledger, single_writes)
+        ledger.audit(read_contents(direct, table))
+    check_coverage(proxy, ledger, single_writes)
 
 
-def assert_it_was_a_trial(proxy: LossyProxy, ledger: Ledger, single_writes: SingleWrites) -> None:
-    """Everything that can go wrong went wrong, and only those were left in the dark who may be."""
+def check_coverage(proxy: LossyProxy, ledger: Ledger, single_writes: SingleWrites) -> None:
+    """Check that every kind of failure occurred, and that only writes which are not repeated have unknown outcomes."""
     assert set(proxy.fates) == set(Fate)
-    assert {"ok", "failed"} <= set(ledger.words())
-    assert "unknown" not in ledger.words(*(kind.name for kind in ledger.kinds if kind.repeated))
-    assert ("unknown" in ledger.words()) == (single_writes == "auto")
+    assert {"ok", "failed"} <= set(ledger.list_results())
+    assert "unknown" not in ledger.list_results(*(kind.name for kind in ledger.kinds if kind.repeated))
+    assert ("unknown" in ledger.list_results()) == (single_writes == "auto")

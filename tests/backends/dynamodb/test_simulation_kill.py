@@ -1,4 +1,4 @@
-"""Workers killed in the middle of their work, behind a lossy network: what they had been told is what was done."""
+"""Workers behind a lossy network are killed at work: every result that they reported is true."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from rig.lossy_proxy import lossy
 from rig.servers import ENVIRONMENT, GIVEN, NAMES
 from rig.torture import TORTURE, Child
-from simulated_rig import ROUNDS, SEED, backend, plain_url, prepare_table, state
-from simulated_writes import LATE, Ledger, Word, kinds
+from simulated_rig import ROUNDS, SEED, open_backend, plain_url, prepare_table, read_contents
+from simulated_writes import LATE, Ledger, Result, kinds
 
 from holdall.core.settings import SingleWrites
 
@@ -18,22 +18,22 @@ pytestmark = pytest.mark.torture
 
 
 def worker(server: str, *arguments: str) -> Child:
-    """A worker in a process of its own; it is dead after the block, whatever happens."""
+    """Start a worker in its own process; it is killed after the block at the latest."""
     return Child("simulated_worker.py", *arguments, settings={} if server == GIVEN else ENVIRONMENT)
 
 
-def hear(ledger: Ledger, lines: Iterable[str]) -> None:
-    """Note what a worker said; what it was about when it died has an unknown fate."""
+def record_lines(ledger: Ledger, lines: Iterable[str]) -> None:
+    """Record the results that a worker printed; the outcome of its last, unfinished attempt is unknown."""
     for line in lines:
-        word, kind, id = line.split()
-        ledger.note(kind, id, "unknown" if word == "try" else as_word(word))
+        result, kind, id = line.split()
+        ledger.record(kind, id, "unknown" if result == "try" else parse_result(result))
 
 
-def as_word(text: str) -> Word:
-    for word in ("ok", "failed", "unknown"):
-        if text == word:
-            return word
-    raise AssertionError(f"a worker said {text!r}")
+def parse_result(text: str) -> Result:
+    for result in ("ok", "failed", "unknown"):
+        if text == result:
+            return result
+    raise AssertionError(f"a worker printed {text!r}")
 
 
 MANNERS: tuple[SingleWrites, ...] = ("auto", "token")
@@ -47,10 +47,10 @@ MANNERS: tuple[SingleWrites, ...] = ("auto", "token")
         for manner in (MANNERS if TORTURE else MANNERS[number % 2 :][:1])
     ],
 )
-def test_a_killed_worker_had_been_told_the_truth(server: str, single_writes: SingleWrites) -> None:
+def test_the_results_that_a_killed_worker_received_are_true(server: str, single_writes: SingleWrites) -> None:
     url, ledger = plain_url(server), Ledger(kinds(single_writes))
     choice = random.Random(f"{SEED} {server} {single_writes}")
-    with backend(server, url) as direct, prepare_table(direct) as table:
+    with open_backend(server, url) as direct, prepare_table(direct) as table:
         with lossy(url, f"{SEED} kill", late=f'"{LATE}-'.encode()) as proxy:
             for round in range(ROUNDS // 2):
                 with (
@@ -58,13 +58,15 @@ def test_a_killed_worker_had_been_told_the_truth(server: str, single_writes: Sin
                     worker(server, proxy.url, table, f"bob{round}", single_writes) as bob,
                 ):
                     for process in (ada, bob):
-                        hear(ledger, until_killed(process, choice.randrange(1, 4 * len(ledger.kinds))))
-        ledger.audit(state(direct, table))
-    assert {"ok", "unknown"} <= set(ledger.words())
+                        record_lines(
+                            ledger, read_until_killed(process, choice.randrange(1, 4 * len(ledger.kinds)))
+                        )
+        ledger.audit(read_contents(direct, table))
+    assert {"ok", "unknown"} <= set(ledger.list_results())
 
 
-def until_killed(process: Child, count: int) -> Iterator[str]:
-    """So many lines, then those that it had said by the time it was killed; one cut off by that does not count."""
+def read_until_killed(process: Child, count: int) -> Iterator[str]:
+    """Read ``count`` lines, kill the process, and read its remaining complete lines."""
     for _ in range(count):
         yield process.line()
     yield from process.kill()

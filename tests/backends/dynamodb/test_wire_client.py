@@ -1,4 +1,4 @@
-"""A boto client of the user's as the transport: the same outcomes, honest about what the client does not tell."""
+"""The user's boto client as the transport: the same outcomes, or unknown where the client hides them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from scripted_server import CLOSE, Asked, Step, http, refuses, says, serve_script
+from scripted_server import CLOSE, ReceivedRequest, Step, http, refuse_with, reply_with, serve_script
 from wire_rig import CHANGE, COLOURS, CREATE, GET, KEY, PUT, Colour, describe_things
 
 from holdall.backends.dynamodb.boto import BotoBackend
@@ -31,7 +31,7 @@ from holdall.errors import (
 botocore_session = pytest.importorskip("botocore.session", reason="botocore is not installed")
 
 OLD = PutItem("things", KEY, returns="old")
-"""A write that gives something back cannot go as a transaction: it is a plain one."""
+"""A write that returns an item; it cannot be sent as a transaction, so it is a plain write."""
 
 TRANSACTION = TransactWrite((PUT,), "token-1")
 OURS = {"pk": {"S": "a"}, "_w": {"S": "our-stamp"}}
@@ -46,7 +46,7 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 
 @cache
 def session() -> Any:
-    """One for all tests: it reads the description of DynamoDB, which takes longer than most of them."""
+    """One session for all tests: it reads botocore's model of DynamoDB, which takes longer than most tests."""
     return botocore_session.Session()
 
 
@@ -66,7 +66,7 @@ def client_of(url: str, attempts: int = 1, **keys: str) -> Any:
 
 
 def ask(colour: Colour, client: Any, request: Request[Any]) -> Any:
-    """The reply or the error."""
+    """Send the request; return the reply or the error."""
     backend = BotoBackend(client)
     try:
         if colour == "blocking":
@@ -79,7 +79,7 @@ def ask(colour: Colour, client: Any, request: Request[Any]) -> Any:
         client.close()
 
 
-def test_binaries_are_carried_in_both_directions_wherever_they_are(colour: Colour) -> None:
+def test_binaries_at_any_depth_are_converted_in_both_directions(colour: Colour) -> None:
     item: Item = {
         "pk": {"S": "a"},
         "B": {"B": "AAH/"},
@@ -87,18 +87,18 @@ def test_binaries_are_carried_in_both_directions_wherever_they_are(colour: Colou
         "m": {"M": {"B": {"S": "B"}, "l": {"L": [{"B": "Ag=="}, {"N": "1"}]}}},
     }
     put = TransactWrite((PutItem("things", item),), "token-1")
-    with serve_script(describe_things(), says({"Item": item})) as server:
+    with serve_script(describe_things(), reply_with({"Item": item})) as server:
         assert ask(colour, client_of(server.url), GET).item == item
-    with serve_script(describe_things(), says({})) as server:
+    with serve_script(describe_things(), reply_with({})) as server:
         ask(colour, client_of(server.url), put)
     assert server.requests[1].payload["TransactItems"] == [{"Put": {"TableName": "things", "Item": item}}]
 
 
 @pytest.mark.parametrize("write", [PUT, CREATE, CHANGE], ids=["put", "stamped put", "stamped update"])
-def test_a_single_write_goes_as_a_transaction_of_one_so_that_the_clients_retries_are_harmless(
+def test_a_single_write_is_sent_as_a_transaction_so_that_the_clients_retries_are_harmless(
     colour: Colour, write: Request[Any]
 ) -> None:
-    with serve_script(describe_things(), CLOSE, says({})) as server:
+    with serve_script(describe_things(), CLOSE, reply_with({})) as server:
         assert ask(colour, client_of(server.url, attempts=2), write) == WriteReply()
     _, first, second = server.requests
     assert first.operation == "TransactWriteItems"
@@ -106,12 +106,12 @@ def test_a_single_write_goes_as_a_transaction_of_one_so_that_the_clients_retries
 
 
 def test_a_failed_condition_has_item_code_and_request_id(colour: Colour) -> None:
-    step = refuses("ConditionalCheckFailedException", Item=THEIRS)
+    step = refuse_with("ConditionalCheckFailedException", Item=THEIRS)
     with serve_script(describe_things(), step) as server:
         write = PutItem("things", KEY, NotExists(path("pk")), returns="old", item_on_failure=True)
-        told = ask(colour, client_of(server.url), write)
-    assert type(told) is ConditionFailedError
-    assert (told.item, told.service_code, told.request_id) == (
+        outcome = ask(colour, client_of(server.url), write)
+    assert type(outcome) is ConditionFailedError
+    assert (outcome.item, outcome.service_code, outcome.request_id) == (
         THEIRS,
         "ConditionalCheckFailedException",
         "REQUEST-1",
@@ -120,11 +120,11 @@ def test_a_failed_condition_has_item_code_and_request_id(colour: Colour) -> None
 
 def test_a_cancellation_has_its_reasons(colour: Colour) -> None:
     reasons = [{"Code": "ConditionalCheckFailed", "Message": "no", "Item": {"pk": {"B": "AA=="}}}]
-    step = refuses("TransactionCanceledException", "cancelled", CancellationReasons=reasons)
+    step = refuse_with("TransactionCanceledException", "cancelled", CancellationReasons=reasons)
     with serve_script(describe_things(), step) as server:
-        told = ask(colour, client_of(server.url), TRANSACTION)
-    assert isinstance(told, TransactionCanceledError)
-    (reason,) = told.reasons
+        outcome = ask(colour, client_of(server.url), TRANSACTION)
+    assert isinstance(outcome, TransactionCanceledError)
+    (reason,) = outcome.reasons
     assert (reason.code, reason.message, reason.item) == (
         "ConditionalCheckFailed",
         "no",
@@ -132,54 +132,60 @@ def test_a_cancellation_has_its_reasons(colour: Colour) -> None:
     )
 
 
-@pytest.mark.parametrize("lost", [CLOSE, refuses("InternalServerError", status=500)], ids=["closed", "500"])
-def test_a_plain_write_whose_reply_is_lost_is_unknown(colour: Colour, lost: Step) -> None:
+@pytest.mark.parametrize(
+    "lost", [CLOSE, refuse_with("InternalServerError", status=500)], ids=["closed", "500"]
+)
+def test_a_plain_write_whose_reply_is_lost_has_an_unknown_outcome(colour: Colour, lost: Step) -> None:
     with serve_script(describe_things(), lost) as server:
         assert isinstance(ask(colour, client_of(server.url), OLD), OutcomeUnknown)
 
 
 DAMAGED = [
     pytest.param(Step((http(200, {"Content-Length": 60}, b'{"Item": {"pk"'),), end="close"), id="cut short"),
-    pytest.param(says({"Item": KEY}, headers={"x-amz-crc32": 1}), id="corrupt"),
+    pytest.param(reply_with({"Item": KEY}, headers={"x-amz-crc32": 1}), id="corrupt"),
 ]
 
 
 @pytest.mark.parametrize("damaged", DAMAGED)
-def test_a_damaged_reply_is_not_taken_for_an_answer(colour: Colour, damaged: Step) -> None:
+def test_a_damaged_reply_is_malformed_and_the_outcome_of_a_write_unknown(
+    colour: Colour, damaged: Step
+) -> None:
     with serve_script(describe_things(), damaged) as server:
         assert isinstance(ask(colour, client_of(server.url), GET), MalformedReplyError)
     with serve_script(describe_things(), damaged) as server:
         assert isinstance(ask(colour, client_of(server.url), OLD), OutcomeUnknown)
 
 
-@pytest.mark.parametrize("last", [CLOSE, says({}, headers={"x-amz-crc32": 1})], ids=["closed", "corrupt"])
-def test_a_stamped_write_whose_reply_is_lost_is_looked_for(colour: Colour, last: Step) -> None:
+@pytest.mark.parametrize(
+    "last", [CLOSE, reply_with({}, headers={"x-amz-crc32": 1})], ids=["closed", "corrupt"]
+)
+def test_a_stamped_write_whose_reply_is_lost_is_verified_by_a_read(colour: Colour, last: Step) -> None:
     write = replace(CHANGE, returns="new")
-    with serve_script(describe_things(), last, says({"Item": OURS})) as server:
+    with serve_script(describe_things(), last, reply_with({"Item": OURS})) as server:
         assert ask(colour, client_of(server.url), write) == WriteReply(OURS)
     assert server.requests[-1].payload["ConsistentRead"] is True
-    for look in (says({"Item": THEIRS}), says({}), refuses("AccessDeniedException")):
-        with serve_script(describe_things(), last, look) as server:
+    for read in (reply_with({"Item": THEIRS}), reply_with({}), refuse_with("AccessDeniedException")):
+        with serve_script(describe_things(), last, read) as server:
             assert isinstance(ask(colour, client_of(server.url), write), OutcomeUnknown)
 
 
-def test_a_stamped_write_that_is_refused_by_its_own_stamp_has_succeeded(colour: Colour) -> None:
-    with serve_script(describe_things(), refuses("ConditionalCheckFailedException", Item=OURS)) as server:
+def test_a_stamped_write_that_its_own_stamp_refuses_has_succeeded(colour: Colour) -> None:
+    with serve_script(describe_things(), refuse_with("ConditionalCheckFailedException", Item=OURS)) as server:
         assert ask(colour, client_of(server.url), replace(CHANGE, returns="new")) == WriteReply(OURS)
 
 
-def test_a_condition_that_fails_after_the_client_repeated_the_write_is_unknown(colour: Colour) -> None:
+def test_a_failed_condition_after_the_clients_retry_is_an_unknown_outcome(colour: Colour) -> None:
     write = PutItem("things", KEY, NotExists(path("pk")), returns="old")
-    with serve_script(describe_things(), CLOSE, refuses("ConditionalCheckFailedException")) as server:
+    with serve_script(describe_things(), CLOSE, refuse_with("ConditionalCheckFailedException")) as server:
         assert isinstance(ask(colour, client_of(server.url, attempts=2), write), OutcomeUnknown)
 
 
 @pytest.mark.parametrize("write", [OLD, PUT], ids=["plain", "token"])
-def test_a_write_whose_endpoint_is_gone_when_the_client_repeats_it_is_unknown(
+def test_an_unreachable_endpoint_at_the_clients_retry_is_an_unknown_outcome(
     colour: Colour, write: Request[Any]
 ) -> None:
-    def answer(asked: Asked) -> Step:
-        if asked.operation == "DescribeTable":
+    def answer(received: ReceivedRequest) -> Step:
+        if received.operation == "DescribeTable":
             return describe_things()
         server.stop_listening()
         return CLOSE
@@ -188,13 +194,15 @@ def test_a_write_whose_endpoint_is_gone_when_the_client_repeats_it_is_unknown(
         assert isinstance(ask(colour, client_of(server.url, attempts=2), write), OutcomeUnknown)
 
 
-def test_an_endpoint_that_cannot_be_reached_is_named(colour: Colour) -> None:
+def test_an_unreachable_endpoint_is_an_endpoint_error(colour: Colour) -> None:
     with serve_script() as server:
         server.stop_listening()
         assert isinstance(ask(colour, client_of(server.url), GET), EndpointError)
 
 
-def test_a_client_without_credentials_is_named(colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_without_credentials_is_a_credentials_error(
+    colour: Colour, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in (
         "AWS_ACCESS_KEY_ID",
         "AWS_SECRET_ACCESS_KEY",
@@ -210,7 +218,7 @@ def test_a_client_without_credentials_is_named(colour: Colour, monkeypatch: pyte
         assert isinstance(ask(colour, client, GET), CredentialsError)
 
 
-def test_a_server_that_speaks_no_tls_is_named(colour: Colour) -> None:
+def test_a_server_without_tls_is_an_error_of_ours(colour: Colour) -> None:
 
     def hang_up() -> None:
         connection, _ = listening.accept()
@@ -225,7 +233,7 @@ def test_a_server_that_speaks_no_tls_is_named(colour: Colour) -> None:
 
 
 def test_a_refusal_has_code_and_request_id(colour: Colour) -> None:
-    with serve_script(refuses("UnrecognizedClientException", "The security token is invalid.")) as server:
-        told = ask(colour, client_of(server.url), GET)
-    assert isinstance(told, AccessDeniedError)
-    assert (told.service_code, told.request_id) == ("UnrecognizedClientException", "REQUEST-1")
+    with serve_script(refuse_with("UnrecognizedClientException", "The security token is invalid.")) as server:
+        outcome = ask(colour, client_of(server.url), GET)
+    assert isinstance(outcome, AccessDeniedError)
+    assert (outcome.service_code, outcome.request_id) == ("UnrecognizedClientException", "REQUEST-1")

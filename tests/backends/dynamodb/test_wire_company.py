@@ -1,4 +1,4 @@
-"""Many at once: threads, tasks, event loops and forks on one backend, and tasks that are cancelled."""
+"""Concurrent use of one backend: threads, tasks, event loops, forks and cancelled tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from rig.colour import finish
-from scripted_server import Asked, Step, refuses, says, serve_script
+from scripted_server import ReceivedRequest, Step, refuse_with, reply_with, serve_script
 from wire_rig import GET, KEY, KEYS, PUT, client, describe_things
 
 from holdall import AsyncDatabase, Database, Key, Model
@@ -34,18 +34,18 @@ def backend_of(url: str) -> DynamoBackend:
     )
 
 
-def echo(asked: Asked) -> Step:
-    """The key that was asked for, as the item."""
-    if asked.operation == "DescribeTable":
-        return describe_things(asked.payload["TableName"])
-    return says({"Item": asked.payload["Key"]})
+def echo(received: ReceivedRequest) -> Step:
+    """Return the requested key as the item."""
+    if received.operation == "DescribeTable":
+        return describe_things(received.payload["TableName"])
+    return reply_with({"Item": received.payload["Key"]})
 
 
 def key(number: int) -> dict[str, dict[str, str]]:
     return {"pk": {"S": f"k{number}"}}
 
 
-def test_many_threads_each_get_their_own_reply() -> None:
+def test_each_of_many_threads_gets_its_own_reply() -> None:
     with serve_script(answer=echo) as server, Database(backend=backend_of(server.url)) as db:
 
         def ask(number: int) -> bool:
@@ -57,7 +57,7 @@ def test_many_threads_each_get_their_own_reply() -> None:
         assert server.connections <= CROWD
 
 
-def test_many_tasks_each_get_their_own_reply() -> None:
+def test_each_of_many_tasks_gets_its_own_reply() -> None:
     async def main() -> None:
         async with AsyncDatabase(backend=backend_of(server.url)) as db:
 
@@ -89,7 +89,7 @@ def test_threads_and_event_loops_share_one_backend() -> None:
             assert all(threads.map(ask, range(40)))
 
 
-def test_event_loops_one_after_another_leave_nothing_open() -> None:
+def test_each_event_loop_closes_its_connections_when_it_ends() -> None:
     with serve_script(answer=echo) as server:
         backend = backend_of(server.url)
         for number in range(3):
@@ -114,7 +114,7 @@ def test_an_event_loop_that_has_ended_is_not_kept_in_memory() -> None:
         backend.close()
 
 
-def test_closing_ends_the_kept_connections_of_both_colours() -> None:
+def test_closing_ends_the_kept_connections_of_sync_and_async_calls() -> None:
     async def main() -> None:
         async with AsyncDatabase(backend=backend) as db:
             await db.send(GET)
@@ -130,9 +130,9 @@ def test_closing_ends_the_kept_connections_of_both_colours() -> None:
             backend.send_blocking(GET)
 
 
-def test_a_request_that_outlives_the_closing_leaves_no_connection() -> None:
+def test_a_request_that_ends_after_closing_leaves_no_connection() -> None:
     gate = threading.Event()
-    with serve_script(describe_things(), says({"Item": KEY}, gate=gate)) as server:
+    with serve_script(describe_things(), reply_with({"Item": KEY}, gate=gate)) as server:
         backend = backend_of(server.url)
         asking = threading.Thread(target=backend.send_blocking, args=(GET,))
         asking.start()
@@ -143,17 +143,17 @@ def test_a_request_that_outlives_the_closing_leaves_no_connection() -> None:
         server.wait_for_ends(1)
 
 
-# --- what is known of tables, while others look again ---
+# --- descriptions of tables under concurrent requests ---
 
 
 def test_an_invalid_request_does_not_disturb_another_that_is_being_checked() -> None:
-    """The invalid one has the table described again, while the other knows it and waits for a second table."""
+    """The invalid one requests the description again; the other one has it and waits for that of another table."""
     gate = threading.Event()
 
-    def answer(asked: Asked) -> Step:
-        if asked.operation != "DescribeTable":
-            return says({"Responses": {}})
-        name = asked.payload["TableName"]
+    def answer(received: ReceivedRequest) -> Step:
+        if received.operation != "DescribeTable":
+            return reply_with({"Responses": {}})
+        name = received.payload["TableName"]
         return describe_things(name, gate=gate) if name == "others" else describe_things(name)
 
     async def main() -> None:
@@ -193,7 +193,7 @@ class Thing(Model):
     name: Key[str]
 
 
-def test_a_cold_process_asks_for_the_description_of_its_table_once() -> None:
+def test_a_new_process_requests_the_description_of_its_table_once() -> None:
     table = {
         "TableName": "things",
         "TableStatus": "ACTIVE",
@@ -204,17 +204,17 @@ def test_a_cold_process_asks_for_the_description_of_its_table_once() -> None:
         "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
     }
     with (
-        serve_script(says({"Table": table}), says({})) as server,
+        serve_script(reply_with({"Table": table}), reply_with({})) as server,
         Database("dynamodb://things", backend=backend_of(server.url)) as db,
     ):
         db.get(Thing, "a")
     assert server.operations == ["DescribeTable", "GetItem"]
 
 
-def test_a_table_that_is_missing_is_looked_for_again_each_time() -> None:
-    missing = refuses("ResourceNotFoundException")
+def test_the_description_of_a_missing_table_is_requested_again_each_time() -> None:
+    missing = refuse_with("ResourceNotFoundException")
     with (
-        serve_script(missing, describe_things(), says({"Item": KEY})) as server,
+        serve_script(missing, describe_things(), reply_with({"Item": KEY})) as server,
         client("blocking", server.url) as ours,
     ):
         with pytest.raises(TableNotFoundError):
@@ -225,7 +225,7 @@ def test_a_table_that_is_missing_is_looked_for_again_each_time() -> None:
 # --- cancellation ---
 
 
-def test_a_read_that_is_cancelled_closes_its_connection_and_the_next_has_its_own_reply() -> None:
+def test_a_cancelled_read_closes_its_connection_and_the_next_read_gets_its_own_reply() -> None:
     gate = threading.Event()
 
     async def main() -> Any:
@@ -238,14 +238,14 @@ def test_a_read_that_is_cancelled_closes_its_connection_and_the_next_has_its_own
             gate.set()
             return (await db.send(GetItem("things", key(2)))).item
 
-    late = says({"Item": key(1)}, gate=gate)
-    with serve_script(describe_things(), late, says({"Item": key(2)})) as server:
+    late = reply_with({"Item": key(1)}, gate=gate)
+    with serve_script(describe_things(), late, reply_with({"Item": key(2)})) as server:
         assert asyncio.run(main()) == key(2)
-    assert [asked.connection for asked in server.requests] == [1, 1, 2]
+    assert [received.connection for received in server.requests] == [1, 1, 2]
 
 
 @pytest.mark.parametrize("write", [PUT, TransactWrite((PUT,), "token-1")], ids=["plain", "token"])
-def test_a_write_that_is_cancelled_is_seen_through(write: Any) -> None:
+def test_a_cancelled_write_is_completed(write: Any) -> None:
     gate = threading.Event()
 
     async def main() -> None:
@@ -260,12 +260,12 @@ def test_a_write_that_is_cancelled_is_seen_through(write: Any) -> None:
                 await waiting
             await db.send(GET)
 
-    with serve_script(describe_things(), says({}, gate=gate), says({"Item": KEY})) as server:
+    with serve_script(describe_things(), reply_with({}, gate=gate), reply_with({"Item": KEY})) as server:
         asyncio.run(main())
-    assert [asked.connection for asked in server.requests] == [1, 1, 1]
+    assert [received.connection for received in server.requests] == [1, 1, 1]
 
 
-def test_cancelling_many_reads_mixes_up_no_replies() -> None:
+def test_cancelling_many_reads_does_not_mix_up_replies() -> None:
     async def main() -> None:
         async with AsyncDatabase(backend=backend_of(server.url)) as db:
             for round_ in range(10):
@@ -291,13 +291,13 @@ def test_cancelling_many_reads_mixes_up_no_replies() -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 @pytest.mark.parametrize("scenario", ["keep_connection", "discovery_under_way", "inside_an_event_loop"])
-def test_a_forked_child_has_connections_of_its_own(scenario: str) -> None:
+def test_a_forked_child_has_its_own_connections(scenario: str) -> None:
     gate = threading.Event()
 
-    def answer(asked: Asked) -> Step:
-        if asked.operation == "DescribeTable" and asked.payload["TableName"] == "parents":
+    def answer(received: ReceivedRequest) -> Step:
+        if received.operation == "DescribeTable" and received.payload["TableName"] == "parents":
             return describe_things("parents", gate=gate)
-        return echo(asked)
+        return echo(received)
 
     with serve_script(answer=answer) as server:
         program = Path(__file__).with_name("wire_fork_scenarios.py")
@@ -310,8 +310,8 @@ def test_a_forked_child_has_connections_of_its_own(scenario: str) -> None:
         )
         gate.set()
     assert (done.returncode, done.stderr) == (0, "")
-    children = {asked.connection for asked in server.requests if b"child" in asked.body}
-    parents = {asked.connection for asked in server.requests if b"parent" in asked.body}
+    children = {received.connection for received in server.requests if b"child" in received.body}
+    parents = {received.connection for received in server.requests if b"parent" in received.body}
     assert children
     assert parents
     assert not children & parents

@@ -1,4 +1,4 @@
-"""The shipped contract over DynamoDB's protocol: every server, our own transport and a botocore client's."""
+"""The shipped contract over DynamoDB's protocol: on every server, with our own transport and with a botocore client."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from holdall.testing.table_contract import Calls
 Opening = Callable[[str, Mapping[str, str]], Backend]
 
 
-def over_the_wire(single_writes: SingleWrites) -> Opening:
+def make_wire_opening(single_writes: SingleWrites) -> Opening:
     def open_at(url: str, environment: Mapping[str, str]) -> Backend:
         endpoint = resolve_endpoint("dynamodb", endpoint=url, environment=environment)
         return DynamoBackend(endpoint, find_credentials(environment=environment), single_writes=single_writes)
@@ -37,13 +37,13 @@ def over_the_wire(single_writes: SingleWrites) -> Opening:
     return open_at
 
 
-def through_a_client(url: str, environment: Mapping[str, str]) -> Backend:
+def open_boto_backend(url: str, environment: Mapping[str, str]) -> Backend:
     return BotoBackend(_client(url))
 
 
 @cache
 def _client(url: str) -> Any:
-    """One for all checks: making one takes longer than most of them."""
+    """One client for all checks: creating one takes longer than most checks."""
     from botocore.session import Session
 
     return Session().create_client(
@@ -56,7 +56,7 @@ def _client(url: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Way:
+class Target:
     """A server, and how to reach it."""
 
     server: str
@@ -65,13 +65,13 @@ class Way:
     turn: int
     lacks: frozenset[Capability] = frozenset()
     alternates: bool = False
-    """Whether it shares the sentences, by turns, with another way that alternates; under torture it takes all."""
+    """Whether it shares the checks with another target that alternates; under torture each runs all of them."""
 
     def __str__(self) -> str:
         return f"{self.server}, {self.manner}"
 
     def colours(self, check: Check) -> tuple[Calls, ...]:
-        """Under torture both; every day one of them, for each sentence the other than on the next server."""
+        """Return both under torture, and otherwise one, which differs between two servers and between two checks."""
         if TORTURE:
             return BOTH
         if self.alternates and take_turns(str(check), "manner") != self.turn:
@@ -80,22 +80,24 @@ class Way:
 
 
 DOUBLED: frozenset[Capability] = frozenset({"capacity"})
-"""A write sent as a transaction costs twice what the contract says of a plain one."""
+"""A write sent as a transaction costs twice as much as the plain write that the contract expects."""
 
 BOTH: tuple[Calls, ...] = ("blocking", "awaiting")
 
-WAYS = [Way(server, "plain", over_the_wire("auto"), turn) for turn, server in enumerate(NAMES)]
-WAYS.append(
-    Way("DynamoDB Local", "single writes by token", over_the_wire("token"), 0, DOUBLED, alternates=True)
+TARGETS = [Target(server, "plain", make_wire_opening("auto"), turn) for turn, server in enumerate(NAMES)]
+TARGETS.append(
+    Target(
+        "DynamoDB Local", "single writes by token", make_wire_opening("token"), 0, DOUBLED, alternates=True
+    )
 )
 if find_spec("botocore"):
-    WAYS.append(Way("ministack", "through botocore", through_a_client, 1, DOUBLED, alternates=True))
+    TARGETS.append(Target("ministack", "through botocore", open_boto_backend, 1, DOUBLED, alternates=True))
 
 
 @contextmanager
-def open_backend(way: Way) -> Iterator[Backend]:
-    environment = os.environ if way.server == GIVEN else ENVIRONMENT
-    backend = way.opening(start_server(way.server), environment)
+def open_backend(target: Target) -> Iterator[Backend]:
+    environment = os.environ if target.server == GIVEN else ENVIRONMENT
+    backend = target.opening(start_server(target.server), environment)
     try:
         yield backend
     finally:
@@ -103,18 +105,18 @@ def open_backend(way: Way) -> Iterator[Backend]:
 
 
 @pytest.mark.parametrize(
-    ("way", "check", "colour"),
-    [(way, check, colour) for way in WAYS for check in checks() for colour in way.colours(check)],
+    ("target", "check", "colour"),
+    [(target, check, colour) for target in TARGETS for check in checks() for colour in target.colours(check)],
     ids=str,
 )
-def test_contract(way: Way, check: Check, colour: Calls) -> None:
-    lacking = check.requires & way.lacks
+def test_contract(target: Target, check: Check, colour: Calls) -> None:
+    lacking = check.requires & target.lacks
     if lacking:
-        pytest.skip(f"{way} lacks {', '.join(sorted(lacking))}")
-    deviation = DEVIATIONS.get(way.server, {}).get(str(check))
+        pytest.skip(f"{target} does not support {', '.join(sorted(lacking))}")
+    deviation = DEVIATIONS.get(target.server, {}).get(str(check))
     if deviation is not None:
-        pytest.skip(f"{way.server} {deviation}")
-    with open_backend(way) as backend:
+        pytest.skip(f"{target.server} {deviation}")
+    with open_backend(target) as backend:
         run_check(check, backend, colour)
 
 
@@ -123,9 +125,9 @@ def test_contract(way: Way, check: Check, colour: Calls) -> None:
 )
 def test_a_listed_deviation_names_a_check_and_still_deviates(server: str, sentence: str) -> None:
     (check,) = [check for check in checks() if str(check) == sentence]
-    way = Way(server, "plain", over_the_wire("auto"), 0)
+    target = Target(server, "plain", make_wire_opening("auto"), 0)
     with (
-        open_backend(way) as backend,
+        open_backend(target) as backend,
         pytest.raises((AssertionError, ConditionFailedError, InvalidExpressionError)),
     ):
         run_check(check, backend, "blocking")

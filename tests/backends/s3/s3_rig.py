@@ -1,5 +1,5 @@
-"""An S3 service of ours for tests: real connections in either colour, time that passes only when a test waits, and a
-server that plays S3 by script, announced bodies included.
+"""Our own S3 service for tests: real connections, sync and async, a clock that advances only in sleeps, and a scripted
+server that stands in for S3, announced bodies (``Expect: 100-continue``) included.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hashlib import md5, sha256
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from scripted_server import Asked, ScriptedServer, Step, http
+from scripted_server import ReceivedRequest, ScriptedServer, Step, http
 from wire_rig import KEYS, Colour, TimedClient, target_of
 
 from holdall.backends.aws.credentials import CredentialSource, find_credentials
@@ -32,20 +32,20 @@ from holdall.core.objects import ServiceTraits
 __all__ = [
     "BUCKET",
     "ETAG",
-    "UNMOVED",
-    "WANTED",
+    "IGNORE_ANNOUNCEMENT",
+    "ASK_FOR_BODY",
     "BucketServer",
     "Client",
     "bucket",
     "client",
-    "denies",
+    "make_error_reply",
     "make_reply",
     "make_object_reply",
     "line_of",
     "md5_of",
     "query_of",
     "sha256_of",
-    "tells",
+    "make_document_reply",
 ]
 
 T = TypeVar("T")
@@ -55,18 +55,18 @@ BUCKET = "things"
 ETAG = "0123456789abcdef0123456789abcdef"
 WHEN = "Sat, 15 Nov 2025 05:40:00 GMT"
 
-WANTED = Step((b"HTTP/1.1 100 Continue\r\n\r\n",))
-"""An announced body is asked for; the next step answers the request."""
+ASK_FOR_BODY = Step((b"HTTP/1.1 100 Continue\r\n\r\n",))
+"""The server asks for an announced body; the next step answers the request."""
 
-UNMOVED = Step()
-"""Nothing is said about an announced body; the next step answers the request."""
+IGNORE_ANNOUNCEMENT = Step()
+"""The server does not react to an announced body; the next step answers the request."""
 
 
 # --- replies ----------------------------------------------------------------------------------------------
 
 
 def make_reply(status: int = 200, headers: Mapping[str, object] | None = None, body: bytes = b"") -> Step:
-    """A reply as S3 makes them."""
+    """A reply as S3 sends it."""
     complete = {
         "x-amz-request-id": "REQUEST-1",
         "Date": WHEN,
@@ -80,22 +80,28 @@ def make_reply(status: int = 200, headers: Mapping[str, object] | None = None, b
 def make_object_reply(
     body: bytes = b"", headers: Mapping[str, object] | None = None, status: int = 200
 ) -> Step:
-    """An object."""
+    """A reply with an object."""
     return make_reply(status, {"Last-Modified": WHEN, **(headers or {})}, body)
 
 
-def tells(document: str, status: int = 200, headers: Mapping[str, object] | None = None) -> Step:
-    """A document."""
+def make_document_reply(
+    document: str, status: int = 200, headers: Mapping[str, object] | None = None
+) -> Step:
+    """A reply with an XML document."""
     return make_reply(
         status, {"Content-Type": "application/xml", "ETag": None, **(headers or {})}, document.encode()
     )
 
 
-def denies(code: str, status: int = 400, *, headers: Mapping[str, object] | None = None, **more: str) -> Step:
-    """An error as S3 answers it."""
+def make_error_reply(
+    code: str, status: int = 400, *, headers: Mapping[str, object] | None = None, **more: str
+) -> Step:
+    """An error as S3 sends it."""
     fields = {"Code": code, "Message": f"about {code}", **more}
     lines = "".join(f"<{name}>{text}</{name}>" for name, text in fields.items())
-    return tells(f'<?xml version="1.0" encoding="UTF-8"?>\n<Error>{lines}</Error>', status, headers)
+    return make_document_reply(
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<Error>{lines}</Error>', status, headers
+    )
 
 
 def md5_of(body: bytes) -> str:
@@ -109,27 +115,27 @@ def sha256_of(body: bytes) -> str:
 # --- requests ---------------------------------------------------------------------------------------------
 
 
-def line_of(asked: Asked) -> tuple[str, str]:
+def line_of(received: ReceivedRequest) -> tuple[str, str]:
     """The method and the target of a request."""
-    method, target, _ = asked.head.decode("latin-1").split(" ", 2)
+    method, target, _ = received.head.decode("latin-1").split(" ", 2)
     return method, target
 
 
-def query_of(asked: Asked) -> dict[str, str]:
-    return dict(parse_qsl(urlsplit(line_of(asked)[1]).query, keep_blank_values=True))
+def query_of(received: ReceivedRequest) -> dict[str, str]:
+    return dict(parse_qsl(urlsplit(line_of(received)[1]).query, keep_blank_values=True))
 
 
 class BucketServer(ScriptedServer):
-    """A server that looks at the head of a request before it reads an announced body."""
+    """A server that reads the head of a request, and can answer it, before it reads an announced body."""
 
     def _converse(self, connection: socket.socket, number: int) -> None:
         with connection.makefile("rb") as reader:
             while head := _head(reader):
-                asked = Asked(head, b"", number)
-                length = int(asked.headers.get("content-length", "0"))
+                received = ReceivedRequest(head, b"", number)
+                length = int(received.headers.get("content-length", "0"))
                 step = None
-                if asked.headers.get("expect") == "100-continue" and length:
-                    step = self._record(asked)
+                if received.headers.get("expect") == "100-continue" and length:
+                    step = self._record(received)
                     if step.end == "keep" and all(map(_is_interim, step.parts)):
                         self.requests.pop()
                         self._play(connection, step)
@@ -138,7 +144,7 @@ class BucketServer(ScriptedServer):
                     body = reader.read(length)
                     if len(body) < length:
                         return
-                    step = self._record(Asked(head, body, number))
+                    step = self._record(ReceivedRequest(head, body, number))
                 if not self._play(connection, step):
                     return
 
@@ -172,13 +178,13 @@ def _head(reader: Any) -> bytes:
 
 @contextmanager
 def bucket(
-    *steps: Step, answer: Callable[[Asked], Step] | None = None, tls: ssl.SSLContext | None = None
+    *steps: Step, answer: Callable[[ReceivedRequest], Step] | None = None, tls: ssl.SSLContext | None = None
 ) -> Iterator[BucketServer]:
-    """A server for the block; at its end the script must have been played."""
+    """Run a server for the block; at the end of the block, check that it used the whole script."""
     server = BucketServer(*steps, answer=answer, tls=tls)
     try:
         yield server
-        server.assert_played()
+        server.assert_finished()
     finally:
         server.stop()
 
@@ -207,7 +213,7 @@ class Client(TimedClient):
         read_timeout: float = 20.0,
         limits: Limits = LIMITS,
     ) -> None:
-        """``host`` is the endpoint's name, where that is not the server's own."""
+        """``host`` is the name of the endpoint if it differs from the server's."""
         target = target_of(url, tls=tls, read_timeout=read_timeout)
         endpoint = Endpoint("http" if tls is None else "https", host or target.host, target.port, region)
         self.place = place_of(BUCKET, endpoint, style)

@@ -1,11 +1,11 @@
-"""The archive on a server that ignores conditions: nothing is deleted by itself, and nothing is lost."""
+"""The archive on a server that ignores conditions: objects are only deleted by an exclusive sweep, and none is lost."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from rclone_server import BUCKET, CREDENTIALS, rclone_started
+from rclone_server import BUCKET, CREDENTIALS, start_rclone
 
 from holdall import Database, Key, Model
 from holdall.archive import Archive, ArchiveSweep
@@ -17,10 +17,12 @@ class Letter(Model, archive=Archive(timestamp="sent_at", key="letters/{partition
     sent_at: datetime
 
 
-def test_objects_are_left_to_a_sweep_that_its_caller_vouches_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_sweep_that_the_caller_declares_exclusive_deletes_objects(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name, value in {**CREDENTIALS, "AWS_REGION": "us-east-1"}.items():
         monkeypatch.setenv(name, value)
-    with Database("memory:", files=f"s3://{BUCKET}?endpoint={rclone_started()}") as db:
+    with Database("memory:", files=f"s3://{BUCKET}?endpoint={start_rclone()}") as db:
         with db.transaction() as tx:
             for id in "abc":
                 tx.create(Letter, id=id, text=f"Dear {id}", sent_at=datetime(2020, 1, 1, tzinfo=UTC))
@@ -31,7 +33,9 @@ def test_objects_are_left_to_a_sweep_that_its_caller_vouches_for(monkeypatch: py
         left = [file.key for file in db.files.list("letters/")]
         assert left == [f"letters/{id}.json.gz" for id in "abc"]
         assert db.archive.run(Letter).archived == 1
-        assert len(list(db.files.list("letters/"))) == 4, "it cannot replace the object of the first run"
+        assert len(list(db.files.list("letters/"))) == 4, (
+            "a second run cannot replace the object of the first"
+        )
 
         def sweep(*, exclusive: bool) -> ArchiveSweep:
             grace = timedelta() if exclusive else timedelta(days=7)

@@ -1,6 +1,6 @@
 """Our S3 service on a server that is strict about signatures and ignores conditions on puts.
 
-Claims stand in for the conditions where the contract asks for them.
+For the contract, claims replace the conditions.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 import pytest
 from rclone_deviations import DEVIATIONS, SUBJECTS
-from rclone_server import BUCKET, CREDENTIALS, rclone_started
+from rclone_server import BUCKET, CREDENTIALS, start_rclone
 from rig.colour import COLOURS
 from rig.torture import TORTURE
-from service_ways import HeldClaims
+from service_setups import HeldClaims
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -51,7 +51,7 @@ WRONG = {
 
 @contextmanager
 def open_service(environment: Mapping[str, str] = CREDENTIALS, **options: Any) -> Iterator[S3Service]:
-    endpoint = resolve_endpoint("s3", endpoint=rclone_started(), environment=environment)
+    endpoint = resolve_endpoint("s3", endpoint=start_rclone(), environment=environment)
     service = S3Service(BUCKET, endpoint, find_credentials(environment=environment), **options)
     try:
         yield service
@@ -78,7 +78,7 @@ def keys(service: S3Service, prefix: str) -> list[str]:
 
 
 @pytest.mark.parametrize("environment", WRONG.values(), ids=WRONG)
-def test_credentials_that_the_server_refuses_are_named_and_change_nothing(
+def test_requests_with_refused_credentials_raise_an_error_and_change_nothing(
     send: Send, environment: Mapping[str, str]
 ) -> None:
     there, new = "refused/there", "refused/new"
@@ -107,7 +107,7 @@ def test_credentials_that_the_server_refuses_are_named_and_change_nothing(
         assert keys(service, "refused/") == [there]
 
 
-def test_a_server_that_ignores_conditions_is_told_from_one_that_honours_them(send: Send) -> None:
+def test_a_server_that_ignores_conditions_is_detected(send: Send) -> None:
     there = "conditions/there"
     with open_service() as service:
         service.send_blocking(PutObject("rclone", there, b"words"))
@@ -122,15 +122,17 @@ def test_a_server_that_ignores_conditions_is_told_from_one_that_honours_them(sen
         for request in requests:
             with pytest.raises(ConfigurationError) as caught:
                 send(service, request)
-            assert f"{rclone_started()} ignores conditions on puts" in str(caught.value)
+            assert f"{start_rclone()} ignores conditions on puts" in str(caught.value)
             assert "hint: " in str(caught.value)
         service.send_blocking(AbortUpload("rclone", upload))
         assert service.send_blocking(GetObject("rclone", there)).body == b"words"
         assert keys(service, "conditions/") == [there]
-        assert not [key for key in keys(service, "") if "probe" in key], "what it was tried with is gone"
+        assert not [key for key in keys(service, "") if "probe" in key], "the probe must be deleted"
 
 
-def test_a_server_that_ignores_etags_is_not_asked_to_replace_or_delete_by_them(send: Send) -> None:
+def test_conditional_replacements_and_deletions_are_refused_for_a_server_that_ignores_etags(
+    send: Send,
+) -> None:
     there = "matches/there"
     with open_service() as service:
         etag = service.send_blocking(PutObject("rclone", there, b"words")).etag
@@ -145,13 +147,13 @@ def test_a_server_that_ignores_etags_is_not_asked_to_replace_or_delete_by_them(s
             with pytest.raises(ConfigurationError) as caught:
                 send(service, request)
             what = "deletions" if isinstance(request, DeleteObject) else "puts"
-            assert f"{rclone_started()} ignores conditions on {what}" in str(caught.value)
+            assert f"{start_rclone()} ignores conditions on {what}" in str(caught.value)
         service.send_blocking(AbortUpload("rclone", upload))
         assert service.send_blocking(GetObject("rclone", there)).body == b"words"
-        assert not [key for key in keys(service, "") if "probe" in key], "what it was tried with is gone"
+        assert not [key for key in keys(service, "") if "probe" in key], "the probe must be deleted"
 
 
-def test_a_server_that_keeps_no_tags_is_told_from_one_that_does(send: Send) -> None:
+def test_a_server_that_stores_no_tags_is_detected(send: Send) -> None:
     with open_service() as service:
         for body in (b"words", b"<xml>words</xml>"):
             service.send_blocking(PutObject("rclone", "tags/there", body))
@@ -159,7 +161,7 @@ def test_a_server_that_keeps_no_tags_is_told_from_one_that_does(send: Send) -> N
                 send(service, GetTags("rclone", "tags/there"))
 
 
-def test_what_needs_no_condition_works_on_it(send: Send) -> None:
+def test_requests_without_conditions_work(send: Send) -> None:
     with open_service() as service:
         put = send(service, PutObject("rclone", "plain/a b", b"0123456789"))
         assert send(service, GetObject("rclone", "plain/a b", 4, 3, put.etag)).body == b"456"

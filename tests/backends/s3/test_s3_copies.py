@@ -1,4 +1,4 @@
-"""Copies that must not replace anything, AWS's own and ours; the tags that go with all copies; and imports."""
+"""Copies that must not replace an object, made by AWS and by us; the tags of copies; and imports."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from s3_rig import (
     ETAG,
     bucket,
     client,
-    denies,
     line_of,
+    make_document_reply,
+    make_error_reply,
     make_object_reply,
     make_reply,
     sha256_of,
-    tells,
 )
-from scripted_server import CLOSE, RESET, Asked, Step
+from scripted_server import CLOSE, RESET, ReceivedRequest, Step
 from wire_rig import COLOURS, Colour
 
 from holdall.backends.s3 import copy
@@ -37,7 +37,7 @@ from holdall.errors import (
 
 AMAZON = {"host": "s3.us-east-1.amazonaws.com"}
 CREATE = CopyObject("", "so urce", "a", if_absent="mine")
-REFUSED = denies("PreconditionFailed", 412)
+REFUSED = make_error_reply("PreconditionFailed", 412)
 SOURCE = {
     "Content-Type": "text/plain",
     "Content-Encoding": "gzip",
@@ -45,14 +45,16 @@ SOURCE = {
     "x-amz-meta-holdall-put-id": "old",
 }
 HEAD = make_object_reply(headers={**SOURCE, "Content-Length": 5})
-COPIED = tells(
+COPIED = make_document_reply(
     f"<CopyObjectResult><ETag>&quot;{ETAG}&quot;</ETag>"
     "<LastModified>2025-11-15T05:41:00.000Z</LastModified></CopyObjectResult>"
 )
-BEGUN = tells("<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>")
-TAKEN = tells(f"<CopyPartResult><ETag>&quot;{ETAG}&quot;</ETag></CopyPartResult>")
-COMPLETED = tells(f"<R><ETag>&quot;{ETAG}&quot;</ETag></R>")
-TAGS = tells(
+BEGUN = make_document_reply(
+    "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>"
+)
+TAKEN = make_document_reply(f"<CopyPartResult><ETag>&quot;{ETAG}&quot;</ETag></CopyPartResult>")
+COMPLETED = make_document_reply(f"<R><ETag>&quot;{ETAG}&quot;</ETag></R>")
+TAGS = make_document_reply(
     "<Tagging><TagSet><Tag><Key>colour</Key><Value>red &amp; ü</Value></Tag><Tag><Key>b</Key><Value/></Tag></TagSet>"
     "</Tagging>"
 )
@@ -68,25 +70,25 @@ def colour(request: pytest.FixtureRequest) -> Colour:
 
 
 def part_of(size: int, headers: Mapping[str, object] = NO_HEADERS, body: bytes = b"words") -> Step:
-    """The first bytes of an object."""
+    """A reply with the first bytes of an object."""
     return make_object_reply(
         body, {**SOURCE, "Content-Range": f"bytes 0-{len(body) - 1}/{size}", **headers}, status=206
     )
 
 
-def lines(requests: list[Asked]) -> list[str]:
-    return [" ".join(line_of(asked)).replace(f"/{BUCKET}", "") for asked in requests]
+def lines(requests: list[ReceivedRequest]) -> list[str]:
+    return [" ".join(line_of(received)).replace(f"/{BUCKET}", "") for received in requests]
 
 
-def there(put_id: str | None) -> Step:
+def make_head_reply(put_id: str | None) -> Step:
     headers = {"Content-Length": 5} | ({"x-amz-meta-holdall-put-id": put_id} if put_id else {})
     return make_object_reply(headers=headers)
 
 
-# --- AWS's own ---
+# --- copies by AWS ---
 
 
-def test_amazon_creates_a_copy_itself_in_two_requests(colour: Colour) -> None:
+def test_on_aws_a_copy_that_creates_takes_two_requests(colour: Colour) -> None:
     with bucket(HEAD, COPIED) as server, client(colour, server, style="path", **AMAZON) as ours:
         info = ours.ask(CREATE)
     _, copy = server.requests
@@ -109,14 +111,14 @@ def test_amazon_creates_a_copy_itself_in_two_requests(colour: Colour) -> None:
     assert info.modified.minute == 41
 
 
-def test_amazon_is_asked_for_the_very_source_that_was_demanded(colour: Colour) -> None:
+def test_on_aws_the_copy_demands_the_requested_etag_of_the_source(colour: Colour) -> None:
     with bucket(HEAD, COPIED) as server, client(colour, server, **AMAZON) as ours:
         ours.ask(CopyObject("", "source", "a", if_match=ETAG, if_absent="mine"))
     head, copy = server.requests
     assert head.headers["if-match"] == copy.headers["x-amz-copy-source-if-match"] == f'"{ETAG}"'
 
 
-def test_amazon_refuses_a_copy_to_where_something_is(colour: Colour) -> None:
+def test_on_aws_a_copy_onto_an_existing_object_is_refused(colour: Colour) -> None:
     with (
         bucket(HEAD, REFUSED, HEAD) as server,
         client(colour, server, **AMAZON) as ours,
@@ -126,33 +128,33 @@ def test_amazon_refuses_a_copy_to_where_something_is(colour: Colour) -> None:
 
 
 LOST = pytest.mark.parametrize(
-    "lost", [CLOSE, RESET, denies("InternalError", 500), denies("InternalError", 200)]
+    "lost", [CLOSE, RESET, make_error_reply("InternalError", 500), make_error_reply("InternalError", 200)]
 )
 
 
 @LOST
-def test_after_a_lost_reply_the_copy_that_refuses_may_be_ours(colour: Colour, lost: Step) -> None:
+def test_after_a_lost_reply_a_refusal_by_our_own_copy_is_a_success(colour: Colour, lost: Step) -> None:
     with (
-        bucket(HEAD, lost, REFUSED, there("mine")) as server,
+        bucket(HEAD, lost, REFUSED, make_head_reply("mine")) as server,
         client(colour, server, **AMAZON) as ours,
     ):
         assert ours.ask(CREATE).put_id == "mine"
-    assert [line_of(asked)[0] for asked in server.requests] == ["HEAD", "PUT", "PUT", "HEAD"]
+    assert [line_of(received)[0] for received in server.requests] == ["HEAD", "PUT", "PUT", "HEAD"]
 
 
 @LOST
-def test_after_a_lost_reply_the_object_that_refuses_may_be_another(colour: Colour, lost: Step) -> None:
+def test_after_a_lost_reply_a_refusal_by_another_object_is_a_refusal(colour: Colour, lost: Step) -> None:
     for put_id in (None, "another"):
         with (
-            bucket(HEAD, lost, REFUSED, there(put_id)) as server,
+            bucket(HEAD, lost, REFUSED, make_head_reply(put_id)) as server,
             client(colour, server, **AMAZON) as ours,
             pytest.raises(PreconditionFailedError),
         ):
             ours.ask(CREATE)
 
 
-def test_a_copy_of_which_nobody_can_tell_is_unknown(colour: Colour) -> None:
-    for after in ([REFUSED, make_reply(404)], [denies("AccessDenied", 403)]):
+def test_a_copy_whose_outcome_cannot_be_verified_is_unknown(colour: Colour) -> None:
+    for after in ([REFUSED, make_reply(404)], [make_error_reply("AccessDenied", 403)]):
         with (
             bucket(HEAD, CLOSE, *after) as server,
             client(colour, server, **AMAZON) as ours,
@@ -161,12 +163,12 @@ def test_a_copy_of_which_nobody_can_tell_is_unknown(colour: Colour) -> None:
             ours.ask(CREATE)
 
 
-def test_amazon_copies_what_is_too_large_for_one_request_in_parts(
+def test_on_aws_an_object_too_large_for_one_request_is_copied_in_parts(
     colour: Colour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy, "LARGEST_COPY", SIZE - 1)
     head = make_object_reply(headers={**SOURCE, "Content-Length": SIZE})
-    steps = [head, part_of(SIZE, TAGGED, b"w"), TAGS, BEGUN, TAKEN, COMPLETED, there("mine")]
+    steps = [head, part_of(SIZE, TAGGED, b"w"), TAGS, BEGUN, TAKEN, COMPLETED, make_head_reply("mine")]
     with bucket(*steps) as server, client(colour, server, style="path", **AMAZON) as ours:
         ours.ask(CREATE)
     assert lines(server.requests) == [
@@ -183,19 +185,19 @@ def test_amazon_copies_what_is_too_large_for_one_request_in_parts(
     assert server.requests[5].headers["if-none-match"] == "*"
 
 
-def test_a_head_that_tells_of_tags_is_believed(colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_count_of_tags_in_the_head_saves_a_request(colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copy, "LARGEST_COPY", SIZE - 1)
     head = make_object_reply(headers={**SOURCE, **TAGGED, "Content-Length": SIZE})
-    steps = [head, TAGS, BEGUN, TAKEN, COMPLETED, there("mine")]
+    steps = [head, TAGS, BEGUN, TAKEN, COMPLETED, make_head_reply("mine")]
     with bucket(*steps) as server, client(colour, server, **AMAZON) as ours:
         ours.ask(CREATE)
     assert server.requests[2].headers["x-amz-tagging"] == SENT_TAGS
 
 
-# --- ours ---
+# --- copies by us ---
 
 
-def test_elsewhere_a_small_copy_that_creates_is_read_and_put_in_two_requests(colour: Colour) -> None:
+def test_on_other_servers_a_small_copy_that_creates_is_a_get_and_a_put(colour: Colour) -> None:
     with bucket(part_of(5), make_reply()) as server, client(colour, server) as ours:
         info = ours.ask(CopyObject("", "so urce", "a", if_match=ETAG, if_absent="mine"))
     get, put = server.requests
@@ -210,16 +212,16 @@ def test_elsewhere_a_small_copy_that_creates_is_read_and_put_in_two_requests(col
     assert info.headers == ObjectHeaders("text/plain", metadata={"colour": "red"})
 
 
-def test_elsewhere_the_tags_of_the_source_are_asked_for_if_it_has_some(colour: Colour) -> None:
+def test_on_other_servers_the_tags_of_the_source_are_requested_if_it_has_some(colour: Colour) -> None:
     with bucket(part_of(5, TAGGED), TAGS, make_reply()) as server, client(colour, server) as ours:
         ours.ask(CREATE)
     assert lines(server.requests) == ["GET /so%20urce", "GET /so%20urce?tagging=", "PUT /a"]
     assert server.requests[-1].headers["x-amz-tagging"] == SENT_TAGS
 
 
-def test_an_empty_object_has_no_range_and_is_read_without_one(colour: Colour) -> None:
+def test_an_empty_object_is_read_without_a_range(colour: Colour) -> None:
     steps = [
-        denies("InvalidRange", 416),
+        make_error_reply("InvalidRange", 416),
         make_object_reply(headers={**SOURCE, "Content-Length": 0}),
         make_object_reply(headers={**SOURCE, **TAGGED}),
         TAGS,
@@ -227,19 +229,19 @@ def test_an_empty_object_has_no_range_and_is_read_without_one(colour: Colour) ->
     ]
     with bucket(*steps) as server, client(colour, server) as ours:
         assert ours.ask(CREATE).size == 0
-    assert [line_of(asked)[0] for asked in server.requests] == ["GET", "HEAD", "GET", "GET", "PUT"]
+    assert [line_of(received)[0] for received in server.requests] == ["GET", "HEAD", "GET", "GET", "PUT"]
     assert "range" not in server.requests[2].headers
     assert server.requests[-1].headers["x-amz-tagging"] == SENT_TAGS
     assert server.requests[-1].headers["content-encoding"] == "gzip"
 
 
-def test_a_server_that_knows_no_ranges_gives_all_of_it(colour: Colour) -> None:
+def test_a_server_without_support_for_ranges_returns_the_whole_object(colour: Colour) -> None:
     with bucket(make_object_reply(b"words", SOURCE), make_reply()) as server, client(colour, server) as ours:
         assert ours.ask(CREATE).size == 5
     assert server.requests[1].body == b"words"
 
 
-def test_less_than_a_small_object_has_is_not_taken_for_it(colour: Colour) -> None:
+def test_a_reply_with_only_a_part_of_a_small_object_is_malformed(colour: Colour) -> None:
     with (
         bucket(part_of(6)) as server,
         client(colour, server) as ours,
@@ -248,16 +250,19 @@ def test_less_than_a_small_object_has_is_not_taken_for_it(colour: Colour) -> Non
         ours.ask(CREATE)
 
 
-def test_the_source_has_to_be_there_and_the_one_demanded(colour: Colour) -> None:
-    for step, error in ((denies("NoSuchKey", 404), ObjectNotFoundError), (REFUSED, PreconditionFailedError)):
+def test_the_source_must_exist_and_have_the_requested_etag(colour: Colour) -> None:
+    for step, error in (
+        (make_error_reply("NoSuchKey", 404), ObjectNotFoundError),
+        (REFUSED, PreconditionFailedError),
+    ):
         for options in ({}, AMAZON):
             with bucket(step) as server, client(colour, server, **options) as ours, pytest.raises(error):
                 ours.ask(CopyObject("", "source", "a", if_match=ETAG, if_absent="mine"))
 
 
-def test_a_large_copy_elsewhere_has_the_tags_even_if_uploads_are_kept_without(colour: Colour) -> None:
+def test_on_other_servers_a_large_copy_is_tagged_again_after_the_upload(colour: Colour) -> None:
     tagged = part_of(SIZE, TAGGED)
-    steps = [tagged, TAGS, BEGUN, TAKEN, COMPLETED, there("mine"), make_reply()]
+    steps = [tagged, TAGS, BEGUN, TAKEN, COMPLETED, make_head_reply("mine"), make_reply()]
     with bucket(*steps) as server, client(colour, server) as ours:
         ours.ask(CREATE)
     begin, tags = server.requests[2], server.requests[-1]
@@ -266,16 +271,16 @@ def test_a_large_copy_elsewhere_has_the_tags_even_if_uploads_are_kept_without(co
     assert b"<Tag><Key>colour</Key><Value>red &amp; \xc3\xbc</Value></Tag>" in tags.body
 
 
-def test_tags_that_may_not_be_read_are_not_left_out_without_a_word(colour: Colour) -> None:
+def test_a_copy_whose_tags_cannot_be_read_is_an_error(colour: Colour) -> None:
     with (
-        bucket(part_of(5, TAGGED), denies("AccessDenied", 403)) as server,
+        bucket(part_of(5, TAGGED), make_error_reply("AccessDenied", 403)) as server,
         client(colour, server) as ours,
         pytest.raises(AccessDeniedError, match="GetObjectTagging"),
     ):
         ours.ask(CREATE)
 
 
-def test_a_digest_that_came_with_the_bytes_is_the_one_that_is_signed(colour: Colour) -> None:
+def test_the_digest_of_the_source_is_sent_and_signed(colour: Colour) -> None:
     digest = sha256_of(b"words")
     with (
         bucket(part_of(5, {"x-amz-checksum-sha256": digest}), make_reply()) as server,
@@ -288,19 +293,17 @@ def test_a_digest_that_came_with_the_bytes_is_the_one_that_is_signed(colour: Col
     assert "content-md5" not in put
 
 
-def test_bytes_that_are_not_what_came_with_them_are_not_put(colour: Colour) -> None:
+def test_bytes_that_do_not_match_the_digest_of_the_source_are_not_put(colour: Colour) -> None:
     wrong = part_of(5, {"x-amz-checksum-sha256": sha256_of(b"others")})
     with bucket(wrong) as server, client(colour, server) as ours, pytest.raises(IntegrityError):
         ours.ask(CREATE)
 
 
-# --- without a mark ---
+# --- unmarked copies ---
 
 
 @pytest.mark.parametrize("amazon", [True, False])
-def test_an_unmarked_copy_leaves_no_id_and_asks_for_absence_all_the_same(
-    colour: Colour, amazon: bool
-) -> None:
+def test_an_unmarked_copy_stores_no_id_but_still_demands_absence(colour: Colour, amazon: bool) -> None:
     steps = (HEAD, COPIED) if amazon else (part_of(5), make_reply())
     where = AMAZON if amazon else {"conditional_puts": True}
     with bucket(*steps) as server, client(colour, server, **where) as ours:
@@ -311,10 +314,10 @@ def test_an_unmarked_copy_leaves_no_id_and_asks_for_absence_all_the_same(
     assert copy.headers["x-amz-meta-colour"] == "red"
 
 
-def test_an_unmarked_copy_that_is_refused_after_a_lost_reply_is_refused(colour: Colour) -> None:
+def test_a_refusal_of_an_unmarked_copy_after_a_lost_reply_is_a_refusal(colour: Colour) -> None:
     unmarked = CopyObject("", "so urce", "a", if_absent="mine", unmarked=True)
     with (
-        bucket(HEAD, CLOSE, REFUSED, there(None)) as server,
+        bucket(HEAD, CLOSE, REFUSED, make_head_reply(None)) as server,
         client(colour, server, **AMAZON) as ours,
         pytest.raises(PreconditionFailedError),
     ):
@@ -370,7 +373,7 @@ def test_an_object_above_5_gb_is_imported_in_parts(colour: Colour) -> None:
 
 def test_an_import_that_is_not_permitted_is_refused(colour: Colour) -> None:
     with (
-        bucket(denies("AccessDenied", 403)) as server,
+        bucket(make_error_reply("AccessDenied", 403)) as server,
         client(colour, server) as ours,
         pytest.raises(AccessDeniedError, match="CopyObject"),
     ):

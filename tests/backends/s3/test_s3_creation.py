@@ -1,4 +1,4 @@
-"""Creating what is not there yet: on servers that can refuse, on those that cannot, and after lost replies."""
+"""Creation of objects: on servers that honour conditions, on those that ignore them, and after lost replies."""
 
 from __future__ import annotations
 
@@ -6,8 +6,19 @@ from hashlib import md5
 from typing import Any
 
 import pytest
-from s3_rig import BUCKET, ETAG, bucket, client, denies, line_of, make_object_reply, make_reply, md5_of, tells
-from scripted_server import CLOSE, RESET, Asked, Step
+from s3_rig import (
+    BUCKET,
+    ETAG,
+    bucket,
+    client,
+    line_of,
+    make_document_reply,
+    make_error_reply,
+    make_object_reply,
+    make_reply,
+    md5_of,
+)
+from scripted_server import CLOSE, RESET, ReceivedRequest, Step
 from wire_rig import COLOURS, Colour
 
 from holdall.backends.s3 import copy
@@ -41,12 +52,12 @@ PARTS = (Part(1, md5(b"one").hexdigest(), 3), Part(2, md5(b"two").hexdigest(), 3
 WHOLE = f"{md5(md5(b'one').digest() + md5(b'two').digest()).hexdigest()}-2"
 COMPLETE = CompleteUpload("", UPLOAD, PARTS)
 CREATED_UPLOAD = CompleteUpload("", UPLOAD, PARTS, if_absent="mine")
-REFUSED = denies("PreconditionFailed", 412)
-COMPLETED = tells(
+REFUSED = make_error_reply("PreconditionFailed", 412)
+COMPLETED = make_document_reply(
     f"<CompleteMultipartUploadResult><ETag>&quot;{WHOLE}&quot;</ETag></CompleteMultipartUploadResult>"
 )
-NO_UPLOAD = denies("NoSuchUpload", 404)
-SOME_PARTS = tells("<ListPartsResult><IsTruncated>false</IsTruncated></ListPartsResult>")
+NO_UPLOAD = make_error_reply("NoSuchUpload", 404)
+SOME_PARTS = make_document_reply("<ListPartsResult><IsTruncated>false</IsTruncated></ListPartsResult>")
 
 
 @pytest.fixture(params=COLOURS)
@@ -55,34 +66,36 @@ def colour(request: pytest.FixtureRequest) -> Colour:
     return given
 
 
-def there(put_id: str | None, etag: str = ETAG) -> Step:
-    """An object that a HEAD finds, with the id that a put has left."""
+def make_head_reply(put_id: str | None, etag: str = ETAG) -> Step:
+    """The reply to HEAD for an object with the id of its put."""
     headers = {"Content-Length": 5, "ETag": f'"{etag}"'}
     return make_object_reply(headers=headers | ({"x-amz-meta-holdall-put-id": put_id} if put_id else {}))
 
 
-def methods(requests: list[Asked]) -> list[str]:
-    return [line_of(asked)[0] for asked in requests]
+def methods(requests: list[ReceivedRequest]) -> list[str]:
+    return [line_of(received)[0] for received in requests]
 
 
-# --- on a server that can refuse ---
+# --- servers that honour conditions ---
 
 
-def test_a_creation_demands_that_there_is_nothing_and_leaves_its_id(colour: Colour) -> None:
+def test_a_creation_demands_absence_and_stores_its_id(colour: Colour) -> None:
     with bucket(make_reply()) as server, client(colour, server) as ours:
         info = ours.ask(CREATE)
-    (asked,) = server.requests
-    assert asked.headers["if-none-match"] == "*"
-    assert asked.headers["x-amz-meta-holdall-put-id"] == "mine"
+    (received,) = server.requests
+    assert received.headers["if-none-match"] == "*"
+    assert received.headers["x-amz-meta-holdall-put-id"] == "mine"
     assert (info.etag, info.put_id, info.size) == (ETAG, "mine", 5)
 
 
 @pytest.mark.parametrize(
-    "look", [there("another"), there(None), make_reply(404)], ids=["another", "none", "gone"]
+    "read",
+    [make_head_reply("another"), make_head_reply(None), make_reply(404)],
+    ids=["another", "none", "gone"],
 )
-def test_a_refusal_at_once_is_a_refusal(colour: Colour, look: Step) -> None:
+def test_a_refusal_of_the_first_send_by_another_object_is_a_refusal(colour: Colour, read: Step) -> None:
     with (
-        bucket(REFUSED, look) as server,
+        bucket(REFUSED, read) as server,
         client(colour, server) as ours,
         pytest.raises(PreconditionFailedError),
     ):
@@ -90,38 +103,38 @@ def test_a_refusal_at_once_is_a_refusal(colour: Colour, look: Step) -> None:
     assert methods(server.requests) == ["PUT", "HEAD"]
 
 
-def test_a_creation_that_is_refused_by_its_own_object_was_delivered_twice_and_has_succeeded(
+def test_a_creation_that_its_own_object_refuses_has_succeeded(
     colour: Colour,
 ) -> None:
-    with bucket(REFUSED, there("mine")) as server, client(colour, server) as ours:
+    with bucket(REFUSED, make_head_reply("mine")) as server, client(colour, server) as ours:
         assert ours.ask(CREATE).put_id == "mine"
 
 
 @pytest.mark.parametrize(
     "steps",
-    [[NO_UPLOAD, there(None, WHOLE)], [REFUSED, NO_UPLOAD, there("mine", "opaque")]],
+    [[NO_UPLOAD, make_head_reply(None, WHOLE)], [REFUSED, NO_UPLOAD, make_head_reply("mine", "opaque")]],
     ids=["no upload", "refused"],
 )
-def test_an_upload_that_is_delivered_twice_has_become_the_object(colour: Colour, steps: list[Step]) -> None:
+def test_a_completion_that_a_proxy_delivered_twice_has_succeeded(colour: Colour, steps: list[Step]) -> None:
     with bucket(*steps) as server, client(colour, server) as ours:
         ours.ask(CREATED_UPLOAD)
 
 
-def test_a_conflict_with_another_creation_is_tried_again(colour: Colour) -> None:
-    conflict = denies("ConditionalRequestConflict", 409)
+def test_a_creation_in_conflict_with_another_is_tried_again(colour: Colour) -> None:
+    conflict = make_error_reply("ConditionalRequestConflict", 409)
     with bucket(conflict, conflict, make_reply()) as server, client(colour, server) as ours:
         assert ours.ask(CREATE).put_id == "mine"
     assert ours.pace.sleeps == [0.05, 0.1]
 
 
 LOST = pytest.mark.parametrize(
-    "lost", [CLOSE, RESET, denies("InternalError", 500)], ids=["close", "reset", "500"]
+    "lost", [CLOSE, RESET, make_error_reply("InternalError", 500)], ids=["close", "reset", "500"]
 )
 
 
 @LOST
-def test_after_a_lost_reply_what_refuses_may_be_ours(colour: Colour, lost: Step) -> None:
-    with bucket(lost, REFUSED, there("mine")) as server, client(colour, server) as ours:
+def test_after_a_lost_reply_a_refusal_by_our_own_object_is_a_success(colour: Colour, lost: Step) -> None:
+    with bucket(lost, REFUSED, make_head_reply("mine")) as server, client(colour, server) as ours:
         info = ours.ask(CREATE)
     assert (info.put_id, info.size) == ("mine", 5)
     assert methods(server.requests) == ["PUT", "PUT", "HEAD"]
@@ -129,11 +142,11 @@ def test_after_a_lost_reply_what_refuses_may_be_ours(colour: Colour, lost: Step)
 
 @LOST
 @pytest.mark.parametrize("put_id", ["another", None])
-def test_after_a_lost_reply_what_refuses_may_be_somebody_elses(
+def test_after_a_lost_reply_a_refusal_by_another_object_is_a_refusal_of_the_creation(
     colour: Colour, lost: Step, put_id: str | None
 ) -> None:
     with (
-        bucket(lost, REFUSED, there(put_id)) as server,
+        bucket(lost, REFUSED, make_head_reply(put_id)) as server,
         client(colour, server) as ours,
         pytest.raises(PreconditionFailedError),
     ):
@@ -141,7 +154,7 @@ def test_after_a_lost_reply_what_refuses_may_be_somebody_elses(
 
 
 @LOST
-def test_after_a_lost_reply_the_second_send_may_be_the_first(colour: Colour, lost: Step) -> None:
+def test_after_a_lost_reply_a_second_send_can_succeed(colour: Colour, lost: Step) -> None:
     with bucket(lost, make_reply()) as server, client(colour, server) as ours:
         assert ours.ask(CREATE).put_id == "mine"
 
@@ -150,13 +163,13 @@ def test_after_a_lost_reply_the_second_send_may_be_the_first(colour: Colour, los
     "after",
     [
         [REFUSED, make_reply(404)],
-        [REFUSED, make_reply(403), denies("AccessDenied", 403)],
-        [denies("AccessDenied", 403)],
-        [denies("NoSuchBucket", 404)],
+        [REFUSED, make_reply(403), make_error_reply("AccessDenied", 403)],
+        [make_error_reply("AccessDenied", 403)],
+        [make_error_reply("NoSuchBucket", 404)],
     ],
-    ids=["gone again", "not to be asked", "refused otherwise", "no bucket"],
+    ids=["gone again", "not readable", "refused otherwise", "no bucket"],
 )
-def test_what_cannot_be_settled_is_unknown(colour: Colour, after: list[Step]) -> None:
+def test_a_creation_whose_outcome_cannot_be_verified_is_unknown(colour: Colour, after: list[Step]) -> None:
     with (
         bucket(CLOSE, *after) as server,
         client(colour, server) as ours,
@@ -165,7 +178,7 @@ def test_what_cannot_be_settled_is_unknown(colour: Colour, after: list[Step]) ->
         ours.ask(CREATE)
 
 
-def test_replies_that_are_always_lost_leave_the_outcome_unknown(colour: Colour) -> None:
+def test_a_creation_whose_replies_are_all_lost_is_unknown(colour: Colour) -> None:
     with (
         bucket(*[CLOSE] * LIMITS.max_attempts) as server,
         client(colour, server) as ours,
@@ -174,9 +187,9 @@ def test_replies_that_are_always_lost_leave_the_outcome_unknown(colour: Colour) 
         ours.ask(CREATE)
 
 
-def test_a_plain_put_whose_replies_are_lost_is_simply_not_done(colour: Colour) -> None:
+def test_a_plain_put_after_a_lost_reply_raises_the_last_error(colour: Colour) -> None:
     with (
-        bucket(CLOSE, denies("AccessDenied", 403)) as server,
+        bucket(CLOSE, make_error_reply("AccessDenied", 403)) as server,
         client(colour, server) as ours,
         pytest.raises(AccessDeniedError),
     ):
@@ -184,7 +197,7 @@ def test_a_plain_put_whose_replies_are_lost_is_simply_not_done(colour: Colour) -
 
 
 @pytest.mark.parametrize("put_id", ["", "a b", "a\r\nx: y", "ü"])
-def test_an_id_that_no_header_can_carry_is_refused(colour: Colour, put_id: str) -> None:
+def test_an_id_that_does_not_fit_a_header_is_refused(colour: Colour, put_id: str) -> None:
     with (
         bucket() as server,
         client(colour, server) as ours,
@@ -193,10 +206,10 @@ def test_an_id_that_no_header_can_carry_is_refused(colour: Colour, put_id: str) 
         ours.ask(PutObject("", "a", b"words", if_absent=put_id))
 
 
-# --- finding out whether a server can ---
+# --- probing a server ---
 
 
-def test_a_server_is_put_to_the_test_once_before_the_first_creation(colour: Colour) -> None:
+def test_a_server_is_probed_once_before_the_first_creation(colour: Colour) -> None:
     steps = [make_reply(), REFUSED, make_reply(204), make_reply(), make_reply()]
     with bucket(*steps) as server, client(colour, server, conditional_puts=None, prefix="p/") as ours:
 
@@ -206,24 +219,24 @@ def test_a_server_is_put_to_the_test_once_before_the_first_creation(colour: Colo
 
         ours.finish(flow)
     first, second, deletion, *creations = server.requests
-    probed = {line_of(asked)[1] for asked in (first, second, deletion)}
+    probed = {line_of(received)[1] for received in (first, second, deletion)}
     assert len(probed) == 1
     assert probed.pop().startswith(f"/{BUCKET}/p/.holdall-probe-")
     assert methods([first, second, deletion]) == ["PUT", "PUT", "DELETE"]
     assert ("if-none-match" in first.headers, second.headers["if-none-match"]) == (False, "*")
-    assert [line_of(asked)[1] for asked in creations] == [f"/{BUCKET}/p/a"] * 2
+    assert [line_of(received)[1] for received in creations] == [f"/{BUCKET}/p/a"] * 2
 
 
-def test_a_server_that_is_never_asked_to_create_is_not_put_to_the_test(colour: Colour) -> None:
+def test_a_server_is_not_probed_for_a_plain_put(colour: Colour) -> None:
     with bucket(make_reply()) as server, client(colour, server, conditional_puts=None) as ours:
         ours.ask(PutObject("", "a", b"words"))
 
 
 @pytest.mark.parametrize(
-    "second", [make_reply(), denies("NotImplemented", 501)], ids=["ignored", "not implemented"]
+    "second", [make_reply(), make_error_reply("NotImplemented", 501)], ids=["ignored", "not implemented"]
 )
 @pytest.mark.parametrize("request_", [CREATE, CREATED_UPLOAD], ids=lambda request: type(request).__name__)
-def test_a_server_that_ignores_conditions_is_found_out_and_nothing_is_created(
+def test_a_server_that_ignores_conditions_is_detected_and_no_object_created(
     colour: Colour, second: Step, request_: Any
 ) -> None:
     with (
@@ -237,11 +250,11 @@ def test_a_server_that_ignores_conditions_is_found_out_and_nothing_is_created(
                     await ours.send(request_)
 
         ours.finish(flow)
-    assert all("/.holdall-probe-" in line_of(asked)[1] for asked in server.requests)
+    assert all("/.holdall-probe-" in line_of(received)[1] for received in server.requests)
 
 
-def test_a_test_that_fails_is_made_again(colour: Colour) -> None:
-    steps = [denies("AccessDenied", 403), make_reply(), REFUSED, make_reply(204), make_reply()]
+def test_a_failed_probe_is_repeated(colour: Colour) -> None:
+    steps = [make_error_reply("AccessDenied", 403), make_reply(), REFUSED, make_reply(204), make_reply()]
     with bucket(*steps) as server, client(colour, server, conditional_puts=None) as ours:
 
         async def flow() -> str | None:
@@ -252,13 +265,13 @@ def test_a_test_that_fails_is_made_again(colour: Colour) -> None:
         assert ours.finish(flow) == "mine"
 
 
-def test_who_may_not_delete_has_learned_all_the_same(colour: Colour) -> None:
-    steps = [make_reply(), REFUSED, denies("AccessDenied", 403), make_reply()]
+def test_a_probe_that_cannot_be_deleted_is_still_conclusive(colour: Colour) -> None:
+    steps = [make_reply(), REFUSED, make_error_reply("AccessDenied", 403), make_reply()]
     with bucket(*steps) as server, client(colour, server, conditional_puts=None) as ours:
         assert ours.ask(CREATE).put_id == "mine"
 
 
-def test_a_server_that_is_known_not_to_be_able_is_not_asked(colour: Colour) -> None:
+def test_a_creation_without_conditional_puts_or_claims_is_refused(colour: Colour) -> None:
     with (
         bucket() as server,
         client(colour, server, conditional_puts=False) as ours,
@@ -267,7 +280,7 @@ def test_a_server_that_is_known_not_to_be_able_is_not_asked(colour: Colour) -> N
         ours.ask(CREATE)
 
 
-def test_amazon_is_believed(colour: Colour) -> None:
+def test_aws_is_not_probed_before_a_creation(colour: Colour) -> None:
     with (
         bucket(make_reply()) as server,
         client(colour, server, conditional_puts=None, host="s3.us-east-1.amazonaws.com") as ours,
@@ -275,11 +288,11 @@ def test_amazon_is_believed(colour: Colour) -> None:
         assert ours.ask(CREATE).put_id == "mine"
 
 
-# --- claims in place of conditions ---
+# --- claims instead of conditions ---
 
 
-class Table:
-    """Claims, as a table would keep them."""
+class MemoryClaims:
+    """Claims kept in a dictionary."""
 
     def __init__(self) -> None:
         self.claims: dict[str, str] = {}
@@ -300,8 +313,8 @@ class Table:
         del self.claims[key]
 
 
-def test_a_claim_stands_in_for_a_condition(colour: Colour) -> None:
-    table = Table()
+def test_a_claim_replaces_a_condition(colour: Colour) -> None:
+    table = MemoryClaims()
     steps = [make_reply(404), make_reply(), make_reply(204)]
     with (
         bucket(*steps) as server,
@@ -321,8 +334,8 @@ def test_a_claim_stands_in_for_a_condition(colour: Colour) -> None:
     assert "if-none-match" not in server.requests[1].headers
 
 
-def test_a_claim_of_another_process_ends_with_the_object_too(colour: Colour) -> None:
-    table = Table()
+def test_deleting_an_object_also_releases_the_claim_of_another_process(colour: Colour) -> None:
+    table = MemoryClaims()
     table.claims["a"] = "of another process"
     with (
         bucket(make_reply(204)) as server,
@@ -332,11 +345,11 @@ def test_a_claim_of_another_process_ends_with_the_object_too(colour: Colour) -> 
     assert table.claims == {}
 
 
-def test_a_claim_does_not_help_where_something_is(colour: Colour) -> None:
+def test_a_creation_with_a_claim_is_refused_if_the_object_exists(colour: Colour) -> None:
     for put_id in (None, "another"):
         with (
-            bucket(there(put_id)) as server,
-            client(colour, server, conditional_puts=False, claims=Table()) as ours,
+            bucket(make_head_reply(put_id)) as server,
+            client(colour, server, conditional_puts=False, claims=MemoryClaims()) as ours,
             pytest.raises(PreconditionFailedError, match="already"),
         ):
             ours.ask(CREATE)
@@ -345,14 +358,14 @@ def test_a_claim_does_not_help_where_something_is(colour: Colour) -> None:
 @pytest.mark.parametrize(
     ("request_", "step"),
     [
-        (CREATE, denies("AccessDenied", 403)),
-        (CREATE, denies("EntityTooLarge")),
-        (CREATED_UPLOAD, denies("InvalidPart")),
+        (CREATE, make_error_reply("AccessDenied", 403)),
+        (CREATE, make_error_reply("EntityTooLarge")),
+        (CREATED_UPLOAD, make_error_reply("InvalidPart")),
     ],
     ids=["denied", "too large", "no such part"],
 )
-def test_a_claim_that_came_to_nothing_is_released(colour: Colour, request_: Any, step: Step) -> None:
-    table = Table()
+def test_the_claim_of_a_failed_creation_is_released(colour: Colour, request_: Any, step: Step) -> None:
+    table = MemoryClaims()
     with (
         bucket(make_reply(404), step) as server,
         client(colour, server, conditional_puts=False, claims=table) as ours,
@@ -361,7 +374,7 @@ def test_a_claim_that_came_to_nothing_is_released(colour: Colour, request_: Any,
         ours.ask(request_)
     assert table.claims == {}
     with (
-        bucket(there("another")) as server,
+        bucket(make_head_reply("another")) as server,
         client(colour, server, conditional_puts=False, claims=table) as ours,
         pytest.raises(PreconditionFailedError),
     ):
@@ -370,10 +383,10 @@ def test_a_claim_that_came_to_nothing_is_released(colour: Colour, request_: Any,
 
 
 @pytest.mark.parametrize("request_", [CREATE, CREATED_UPLOAD], ids=["put", "upload"])
-def test_a_claim_that_may_have_come_to_something_stays(colour: Colour, request_: Any) -> None:
-    table = Table()
+def test_the_claim_of_a_creation_with_an_unknown_outcome_stays(colour: Colour, request_: Any) -> None:
+    table = MemoryClaims()
     with (
-        bucket(make_reply(404), CLOSE, denies("AccessDenied", 403)) as server,
+        bucket(make_reply(404), CLOSE, make_error_reply("AccessDenied", 403)) as server,
         client(colour, server, conditional_puts=False, claims=table) as ours,
         pytest.raises(OutcomeUnknown),
     ):
@@ -381,17 +394,22 @@ def test_a_claim_that_may_have_come_to_something_stays(colour: Colour, request_:
     assert table.claims == {"a": "mine"}
 
 
-def test_a_creation_under_a_claim_that_is_sent_again_finds_its_object(colour: Colour) -> None:
+def test_a_repeated_creation_with_a_claim_finds_its_object(colour: Colour) -> None:
     with (
-        bucket(there("mine")) as server,
-        client(colour, server, conditional_puts=False, claims=Table()) as ours,
+        bucket(make_head_reply("mine")) as server,
+        client(colour, server, conditional_puts=False, claims=MemoryClaims()) as ours,
     ):
         assert ours.ask(CREATE).put_id == "mine"
 
 
-def test_an_upload_can_be_claimed(colour: Colour) -> None:
-    table = Table()
-    steps = [make_reply(404), COMPLETED, there(None, WHOLE), tells("<DeleteResult></DeleteResult>")]
+def test_a_claim_replaces_the_condition_of_an_upload(colour: Colour) -> None:
+    table = MemoryClaims()
+    steps = [
+        make_reply(404),
+        COMPLETED,
+        make_head_reply(None, WHOLE),
+        make_document_reply("<DeleteResult></DeleteResult>"),
+    ]
     with bucket(*steps) as server, client(colour, server, conditional_puts=False, claims=table) as ours:
 
         async def flow() -> None:
@@ -403,8 +421,8 @@ def test_an_upload_can_be_claimed(colour: Colour) -> None:
     assert table.claims == {}
 
 
-def test_where_conditions_work_nothing_is_claimed(colour: Colour) -> None:
-    table = Table()
+def test_on_a_server_that_honours_conditions_no_key_is_claimed(colour: Colour) -> None:
+    table = MemoryClaims()
     with (
         bucket(make_reply(), REFUSED, make_reply(204), make_reply()) as server,
         client(colour, server, conditional_puts=None, claims=table) as ours,
@@ -418,7 +436,7 @@ def test_where_conditions_work_nothing_is_claimed(colour: Colour) -> None:
 
 @pytest.mark.parametrize("request_", [COMPLETE, CREATED_UPLOAD], ids=["plain", "creation"])
 def test_an_upload_becomes_an_object(colour: Colour, request_: CompleteUpload) -> None:
-    with bucket(COMPLETED, there(None, WHOLE)) as server, client(colour, server) as ours:
+    with bucket(COMPLETED, make_head_reply(None, WHOLE)) as server, client(colour, server) as ours:
         assert ours.ask(request_).etag == WHOLE
     conditional = server.requests[0].headers.get("if-none-match")
     assert conditional == ("*" if request_.if_absent else None)
@@ -426,11 +444,15 @@ def test_an_upload_becomes_an_object(colour: Colour, request_: CompleteUpload) -
 
 @pytest.mark.parametrize(
     "head",
-    [make_reply(404), there(None, "another"), denies("AccessDenied", 403)],
+    [make_reply(404), make_head_reply(None, "another"), make_error_reply("AccessDenied", 403)],
     ids=["gone", "replaced", "hidden"],
 )
-def test_an_object_that_nobody_can_look_at_any_more_was_made_all_the_same(colour: Colour, head: Step) -> None:
-    steps = [COMPLETED, head] + [denies("AccessDenied", 403)] * (head == denies("AccessDenied", 403))
+def test_a_completion_succeeds_even_if_its_object_cannot_be_read_afterwards(
+    colour: Colour, head: Step
+) -> None:
+    steps = [COMPLETED, head] + [make_error_reply("AccessDenied", 403)] * (
+        head == make_error_reply("AccessDenied", 403)
+    )
     with bucket(*steps) as server, client(colour, server) as ours:
         info = ours.ask(COMPLETE)
     assert (info.key, info.size, info.etag) == ("a", 6, WHOLE)
@@ -438,15 +460,15 @@ def test_an_object_that_nobody_can_look_at_any_more_was_made_all_the_same(colour
 
 @LOST
 @pytest.mark.parametrize("request_", [COMPLETE, CREATED_UPLOAD], ids=["plain", "creation"])
-def test_an_upload_that_is_gone_after_a_lost_reply_has_become_the_object(
+def test_after_a_lost_reply_an_upload_that_is_gone_has_become_the_object(
     colour: Colour, lost: Step, request_: CompleteUpload
 ) -> None:
-    with bucket(lost, NO_UPLOAD, there(None, WHOLE)) as server, client(colour, server) as ours:
+    with bucket(lost, NO_UPLOAD, make_head_reply(None, WHOLE)) as server, client(colour, server) as ours:
         assert ours.ask(request_).etag == WHOLE
 
 
 @LOST
-def test_an_upload_that_is_refused_after_a_lost_reply_and_still_there_has_not(
+def test_after_a_lost_reply_a_refused_upload_that_still_exists_has_not_become_the_object(
     colour: Colour, lost: Step
 ) -> None:
     with (
@@ -458,23 +480,28 @@ def test_an_upload_that_is_refused_after_a_lost_reply_and_still_there_has_not(
 
 
 @LOST
-def test_an_upload_that_is_refused_after_a_lost_reply_and_gone_has(colour: Colour, lost: Step) -> None:
-    with bucket(lost, REFUSED, NO_UPLOAD, there(None, WHOLE)) as server, client(colour, server) as ours:
+def test_after_a_lost_reply_a_refused_upload_that_is_gone_has_become_the_object(
+    colour: Colour, lost: Step
+) -> None:
+    with (
+        bucket(lost, REFUSED, NO_UPLOAD, make_head_reply(None, WHOLE)) as server,
+        client(colour, server) as ours,
+    ):
         assert ours.ask(CREATED_UPLOAD).etag == WHOLE
 
 
 @pytest.mark.parametrize(
     "after",
     [
-        [NO_UPLOAD, there(None, "another")],
+        [NO_UPLOAD, make_head_reply(None, "another")],
         [NO_UPLOAD, make_reply(404)],
-        [REFUSED, NO_UPLOAD, there("another", "another")],
-        [REFUSED, denies("AccessDenied", 403)],
-        [denies("AccessDenied", 403)],
+        [REFUSED, NO_UPLOAD, make_head_reply("another", "another")],
+        [REFUSED, make_error_reply("AccessDenied", 403)],
+        [make_error_reply("AccessDenied", 403)],
     ],
-    ids=["another object", "no object", "another's", "not to be asked", "refused otherwise"],
+    ids=["another object", "no object", "another id", "not readable", "refused otherwise"],
 )
-def test_the_end_of_an_upload_that_cannot_be_settled_is_unknown(colour: Colour, after: list[Step]) -> None:
+def test_a_completion_whose_outcome_cannot_be_verified_is_unknown(colour: Colour, after: list[Step]) -> None:
     with (
         bucket(CLOSE, *after) as server,
         client(colour, server) as ours,
@@ -483,10 +510,10 @@ def test_the_end_of_an_upload_that_cannot_be_settled_is_unknown(colour: Colour, 
         ours.ask(CREATED_UPLOAD)
 
 
-def test_parts_whose_etags_are_no_digests_prove_nothing(colour: Colour) -> None:
+def test_parts_whose_etags_are_not_digests_cannot_identify_the_object(colour: Colour) -> None:
     request = CompleteUpload("", UPLOAD, (Part(1, "opaque", 3),))
     with (
-        bucket(CLOSE, NO_UPLOAD, there(None, WHOLE)) as server,
+        bucket(CLOSE, NO_UPLOAD, make_head_reply(None, WHOLE)) as server,
         client(colour, server) as ours,
         pytest.raises(OutcomeUnknown),
     ):
@@ -502,9 +529,9 @@ def test_an_upload_that_is_gone_without_a_lost_reply_is_not_found(colour: Colour
         ours.ask(COMPLETE)
 
 
-def test_a_conflict_ends_an_upload_whose_parts_are_gone_by_then(colour: Colour) -> None:
+def test_a_conflict_at_a_completion_is_an_error_because_the_upload_is_gone(colour: Colour) -> None:
     with (
-        bucket(denies("ConditionalRequestConflict", 409)) as server,
+        bucket(make_error_reply("ConditionalRequestConflict", 409)) as server,
         client(colour, server) as ours,
         pytest.raises(ConflictError),
     ):
@@ -516,8 +543,10 @@ def test_a_conflict_ends_an_upload_whose_parts_are_gone_by_then(colour: Colour) 
 
 GIBIBYTE = 1024**3
 SIZE = 2 * GIBIBYTE + 5
-BEGUN = tells("<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>")
-TAKEN = tells(f"<CopyPartResult><ETag>&quot;{PARTS[0].etag}&quot;</ETag></CopyPartResult>")
+BEGUN = make_document_reply(
+    "<InitiateMultipartUploadResult><UploadId>u1</UploadId></InitiateMultipartUploadResult>"
+)
+TAKEN = make_document_reply(f"<CopyPartResult><ETag>&quot;{PARTS[0].etag}&quot;</ETag></CopyPartResult>")
 LARGE = make_object_reply(headers={"Content-Length": SIZE, "Content-Type": "text/plain"})
 BEGINNING = make_object_reply(
     b"words", {"Content-Range": f"bytes 0-4/{SIZE}", "Content-Type": "text/plain"}, 206
@@ -526,12 +555,12 @@ FIRST_BYTE = make_object_reply(b"w", {"Content-Range": f"bytes 0-0/{SIZE}"}, 206
 REST = make_object_reply(b"words", {"Content-Range": f"bytes {2 * GIBIBYTE}-{SIZE - 1}/{SIZE}"}, 206)
 
 
-def test_a_large_copy_that_creates_is_an_upload_of_what_the_server_has(colour: Colour) -> None:
-    steps = [BEGINNING, BEGUN, TAKEN, TAKEN, REST, make_reply(), COMPLETED, there("mine", WHOLE)]
+def test_a_large_copy_that_creates_is_an_upload_of_copied_parts(colour: Colour) -> None:
+    steps = [BEGINNING, BEGUN, TAKEN, TAKEN, REST, make_reply(), COMPLETED, make_head_reply("mine", WHOLE)]
     with bucket(*steps) as server, client(colour, server, prefix="p/") as ours:
         info = ours.ask(CopyObject("", "source", "a", if_absent="mine"))
-    look, begin, first, second, rest, last, complete, _ = server.requests
-    assert (line_of(look)[0], look.headers["range"]) == ("GET", f"bytes=0-{5 * 1024**2 - 1}")
+    read, begin, first, second, rest, last, complete, _ = server.requests
+    assert (line_of(read)[0], read.headers["range"]) == ("GET", f"bytes=0-{5 * 1024**2 - 1}")
     assert (begin.headers["content-type"], begin.headers["x-amz-meta-holdall-put-id"]) == (
         "text/plain",
         "mine",
@@ -559,24 +588,34 @@ def test_a_large_copy_that_is_refused_leaves_no_upload(colour: Colour) -> None:
     assert line_of(server.requests[-1]) == ("DELETE", f"/{BUCKET}/a?uploadId=u1")
 
 
-def test_a_copy_of_more_than_s3_copies_at_once_goes_in_parts(
+def test_an_object_above_the_limit_of_a_single_copy_is_copied_in_parts(
     colour: Colour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(copy, "LARGEST_COPY", GIBIBYTE)
-    steps = [LARGE, FIRST_BYTE, BEGUN, TAKEN, TAKEN, REST, make_reply(), COMPLETED, there(None, WHOLE)]
+    steps = [
+        LARGE,
+        FIRST_BYTE,
+        BEGUN,
+        TAKEN,
+        TAKEN,
+        REST,
+        make_reply(),
+        COMPLETED,
+        make_head_reply(None, WHOLE),
+    ]
     with bucket(*steps) as server, client(colour, server) as ours:
         assert ours.ask(CopyObject("", "source", "a")).etag == WHOLE
     assert "if-none-match" not in server.requests[-2].headers
 
 
 def answer_copy(etag: str = ETAG) -> Step:
-    return tells(
+    return make_document_reply(
         f"<CopyObjectResult><ETag>&quot;{etag}&quot;</ETag>"
         "<LastModified>2025-11-15T05:41:00.000Z</LastModified></CopyObjectResult>"
     )
 
 
-def test_a_plain_copy_is_the_servers_own(colour: Colour) -> None:
+def test_a_plain_copy_is_made_by_the_server(colour: Colour) -> None:
     source = {"Content-Length": 5, "Content-Type": "text/plain", "x-amz-meta-colour": "red"}
     with (
         bucket(make_object_reply(headers=source), answer_copy()) as server,
@@ -595,7 +634,7 @@ def test_a_plain_copy_is_the_servers_own(colour: Colour) -> None:
     assert info.modified.minute == 41
 
 
-def test_the_id_of_a_put_is_not_copied_and_everything_else_is(colour: Colour) -> None:
+def test_a_copy_has_all_headers_but_the_id_of_the_put(colour: Colour) -> None:
     source = {
         "Content-Length": 5,
         "Content-Type": "text/plain",
@@ -618,7 +657,7 @@ def test_the_id_of_a_put_is_not_copied_and_everything_else_is(colour: Colour) ->
     assert "x-amz-meta-holdall-put-id" not in copy
 
 
-def test_a_source_that_changes_meanwhile_is_looked_at_again(colour: Colour) -> None:
+def test_a_source_that_changes_during_a_copy_is_read_again(colour: Colour) -> None:
     head = make_object_reply(headers={"Content-Length": 5})
     with bucket(head, REFUSED, head, answer_copy()) as server, client(colour, server) as ours:
         ours.ask(CopyObject("", "source", "a"))
@@ -636,7 +675,7 @@ def test_a_source_that_changes_meanwhile_is_looked_at_again(colour: Colour) -> N
         ours.ask(CopyObject("", "source", "a"))
 
 
-def test_a_server_that_does_not_look_at_etags_is_looked_after(colour: Colour) -> None:
+def test_we_compare_the_etag_of_the_source_ourselves(colour: Colour) -> None:
     head = make_object_reply(headers={"Content-Length": 5})
     with (
         bucket(head) as server,
@@ -646,10 +685,12 @@ def test_a_server_that_does_not_look_at_etags_is_looked_after(colour: Colour) ->
         ours.ask(CopyObject("", "source", "a", if_match="another"))
 
 
-def test_a_server_that_does_not_say_what_it_copied_is_asked(colour: Colour) -> None:
+def test_a_copy_without_an_etag_in_the_reply_is_followed_by_a_head(colour: Colour) -> None:
     head = make_object_reply(headers={"Content-Length": 5})
     with (
-        bucket(head, tells("<CopyObjectResult></CopyObjectResult>"), there(None, "new")) as server,
+        bucket(
+            head, make_document_reply("<CopyObjectResult></CopyObjectResult>"), make_head_reply(None, "new")
+        ) as server,
         client(colour, server) as ours,
     ):
         assert ours.ask(CopyObject("", "source", "a")).etag == "new"
@@ -658,7 +699,7 @@ def test_a_server_that_does_not_say_what_it_copied_is_asked(colour: Colour) -> N
 # --- digests ---
 
 
-def test_wrong_bytes_are_not_sent_to_a_server_that_may_not_look(colour: Colour) -> None:
+def test_bytes_with_a_wrong_digest_are_not_sent_to_other_servers(colour: Colour) -> None:
     with bucket() as server, client(colour, server) as ours:
         for request in (
             PutObject("", "a", b"words", md5=md5_of(b"others")),
@@ -668,9 +709,9 @@ def test_wrong_bytes_are_not_sent_to_a_server_that_may_not_look(colour: Colour) 
                 ours.ask(request)
 
 
-def test_amazon_looks_itself(colour: Colour) -> None:
+def test_aws_checks_the_digest_itself(colour: Colour) -> None:
     with (
-        bucket(denies("BadDigest")) as server,
+        bucket(make_error_reply("BadDigest")) as server,
         client(colour, server, host="s3.us-east-1.amazonaws.com") as ours,
         pytest.raises(IntegrityError, match="BadDigest"),
     ):

@@ -1,4 +1,4 @@
-"""Documents: read warily, and written so that every key arrives."""
+"""XML documents: parsed defensively, and written so that every key arrives unchanged."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ OUTSIDE = '<!DOCTYPE a [<!ENTITY x SYSTEM "file:///etc/passwd">]><Error><Code>&x
 
 
 @pytest.mark.parametrize("text", [LAUGHS, OUTSIDE, "<!DOCTYPE html><html></html>", '<!ENTITY a "b"><a/>'])
-def test_a_document_that_declares_something_is_refused(text: str) -> None:
+def test_a_document_with_declarations_is_refused(text: str) -> None:
     with pytest.raises(NoDocument, match="declares"):
         read_document(text.encode())
 
 
-def test_a_declaration_is_not_hidden_by_another_encoding() -> None:
+def test_another_encoding_does_not_hide_a_declaration() -> None:
     for encoding in ("utf-16", "utf-32", "utf-7"):
         with pytest.raises(NoDocument):
             read_document(OUTSIDE.encode(encoding))
@@ -40,13 +40,13 @@ def test_a_declaration_is_not_hidden_by_another_encoding() -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{}", b"<a>", b"<a></b>", b"\xff\xfe", b"<html><br></html>", b"<a>&x;</a>"]
 )
-def test_what_is_no_document_is_refused(body: bytes) -> None:
+def test_a_malformed_document_is_refused(body: bytes) -> None:
     with pytest.raises(NoDocument):
         read_document(body)
 
 
 @given(st.binary(max_size=300))
-def test_whatever_is_read_there_is_a_document_or_none(body: bytes) -> None:
+def test_any_bytes_are_a_document_or_refused(body: bytes) -> None:
     with suppress(NoDocument):
         read_document(body)
 
@@ -61,7 +61,7 @@ def test_namespaces_make_no_difference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("written", "expected"),
     [
         ("a\x01b", "a\x01b"),
         ("a&#x1;b", "a\x01b"),
@@ -72,13 +72,13 @@ def test_namespaces_make_no_difference() -> None:
         ("\x0b &amp; \ue000", "\x0b & \ue000"),
     ],
 )
-def test_what_a_server_should_not_have_written_is_read_all_the_same(written: str, meant: str) -> None:
+def test_invalid_characters_in_a_document_are_read(written: str, expected: str) -> None:
     text = f'<?xml version="1.0" encoding="UTF-8"?>\r\n<List>\r\n  <Key>{written}</Key>\r\n</List>\r\n'
     for form in (text, text.replace("\r\n  ", "").replace("\r\n<", "<").replace(">\r\n", ">")):
-        assert read_document(form.encode()).text("Key") == meant
+        assert read_document(form.encode()).text("Key") == expected
 
 
-def test_what_has_to_be_there_is_missed_by_name() -> None:
+def test_the_error_of_a_missing_or_malformed_field_names_it() -> None:
     document = read_document(b"<List><Size>x</Size><Time>y</Time></List>")
     with pytest.raises(NoDocument, match="no Key"):
         document.text("Key")
@@ -89,14 +89,14 @@ def test_what_has_to_be_there_is_missed_by_name() -> None:
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(fits_xml), min_size=1))
-def test_every_key_that_fits_is_named_exactly(keys: list[str]) -> None:
+def test_a_deletion_names_every_valid_key_exactly(keys: list[str]) -> None:
     document = fromstring(deletion(keys))
     assert [found.text for found in document.iter(f"{SPACE}Key")] == keys
     assert document.findtext(f"{SPACE}Quiet") == "true"
 
 
 @given(st.text(st.characters() | st.characters(max_codepoint=0x20), min_size=1, max_size=5))
-def test_keys_that_no_document_can_name_are_known(key: str) -> None:
+def test_keys_that_xml_cannot_contain_are_recognized(key: str) -> None:
     try:
         fromstring(deletion([key]))
     except (ParseError, UnicodeEncodeError):
@@ -111,7 +111,7 @@ def test_a_completion_names_its_parts_in_order() -> None:
     assert [found.text for found in document.iter(f"{SPACE}ETag")] == ['"aa"', '"b"<"']
 
 
-def test_the_oldest_region_is_not_named() -> None:
+def test_the_configuration_of_a_bucket_in_us_east_1_is_empty() -> None:
     assert bucket_configuration("us-east-1") == b""
     assert fromstring(bucket_configuration("eu-west-1")).findtext(f"{SPACE}LocationConstraint") == "eu-west-1"
 

@@ -1,4 +1,4 @@
-"""What an object is kept with travels as headers, and comes back as it was."""
+"""The headers and metadata of an object are sent as HTTP headers and come back unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ values = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=200).m
 @example("ü" * 500)
 @example("\u00a0kept\u00a0")
 @example("a\tb")
-def test_metadata_comes_back_as_it_was(value: str) -> None:
+def test_metadata_comes_back_unchanged(value: str) -> None:
     sent = http_headers(ObjectHeaders(metadata={"a": value}))
     assert sent["x-amz-meta-a"].isascii()
     assert sent["x-amz-meta-a"].isprintable()
@@ -34,7 +34,7 @@ def test_metadata_comes_back_as_it_was(value: str) -> None:
 
 
 @given(values.filter(lambda value: not value.isascii()))
-def test_others_can_read_it_by_the_standard(value: str) -> None:
+def test_encoded_metadata_follows_the_standard(value: str) -> None:
     sent = http_headers(ObjectHeaders(metadata={"a": value}))["x-amz-meta-a"]
     assert all(len(word) <= 75 for word in sent.split(" "))
     assert str(make_header(decode_header(sent))) == value
@@ -54,11 +54,11 @@ def test_others_can_read_it_by_the_standard(value: str) -> None:
         ("\xfc", "\xfc"),
     ],
 )
-def test_what_others_have_put_is_read_as_far_as_it_can_be(received: str, value: str) -> None:
+def test_metadata_of_other_programs_is_decoded_if_possible(received: str, value: str) -> None:
     assert object_headers({"x-amz-meta-a": received}).metadata == {"a": value}
 
 
-def test_every_header_has_its_place() -> None:
+def test_every_field_is_sent_in_its_header() -> None:
     headers = ObjectHeaders("text/plain", "inline", "no-cache", {"colour": "red"})
     sent = http_headers(headers, "put-1")
     assert sent == {
@@ -72,12 +72,12 @@ def test_every_header_has_its_place() -> None:
     assert put_id(sent) == "put-1"
 
 
-def test_an_object_without_a_type_has_none_again() -> None:
+def test_an_object_without_a_content_type_comes_back_without_one() -> None:
     assert object_headers(http_headers(ObjectHeaders())) == ObjectHeaders()
     assert put_id({}) is None
 
 
-def test_how_objects_are_stored_is_said_by_headers() -> None:
+def test_storage_options_are_sent_as_headers() -> None:
     assert Storage("aws:kms", "key-1", "STANDARD_IA", "private").headers() == {
         "x-amz-server-side-encryption": "aws:kms",
         "x-amz-server-side-encryption-aws-kms-key-id": "key-1",
@@ -89,13 +89,13 @@ def test_how_objects_are_stored_is_said_by_headers() -> None:
 
 @pytest.mark.parametrize("name", ["encryption", "storage_class", "acl"])
 @pytest.mark.parametrize("value", ["", "a b", "a\r\nx: y", "ü"])
-def test_what_no_header_can_say_is_refused(name: str, value: str) -> None:
+def test_a_storage_option_that_does_not_fit_a_header_is_refused(name: str, value: str) -> None:
     options: dict[str, Any] = {name: value}
     with pytest.raises(ConfigurationError):
         Storage(**options).headers()
 
 
-def test_a_key_for_encryption_needs_encryption_by_keys() -> None:
+def test_an_encryption_key_needs_kms_encryption() -> None:
     for encryption in (None, "AES256"):
         with pytest.raises(ConfigurationError, match="aws:kms"):
             Storage(encryption, "key-1").headers()

@@ -1,6 +1,6 @@
-"""The S3 service on a real server: other regions, virtual hosts, races with lost replies, and what AWS would also keep.
+"""The S3 service on a real server: other regions, virtual hosts, races with lost replies, and storage options.
 
-That every request does what it should is the contract's to say, which runs on the same server.
+The contract, which runs on the same server, tests each request.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ Opening = Callable[..., S3Service]
 
 @pytest.fixture
 def open_s3() -> Iterator[Opening]:
-    """Opens services on ministack, by default in a bucket of the test's own."""
+    """A function that opens services on ministack, by default in the test's own bucket."""
     services: list[S3Service] = []
     name = f"holdall-{uuid4().hex[:12]}"
 
@@ -88,7 +88,7 @@ def open_s3() -> Iterator[Opening]:
 
 
 def ask(colour: Colour, service: S3Service, *requests: Request[Any]) -> Any:
-    """The last reply."""
+    """Send the requests and return the last reply."""
     if colour == "blocking":
         return [service.send_blocking(request) for request in requests][-1]
 
@@ -98,11 +98,11 @@ def ask(colour: Colour, service: S3Service, *requests: Request[Any]) -> Any:
     return asyncio.run(flow())
 
 
-# --- the bucket ---
+# --- buckets ---
 
 
 @pytest.mark.parametrize("region", ["us-east-1", "eu-west-1"])
-def test_a_bucket_is_made_where_it_should_be(open_s3: Opening, region: str) -> None:
+def test_a_bucket_can_be_created_in_any_region(open_s3: Opening, region: str) -> None:
     service = open_s3(region=region)
     assert not service.bucket_exists()
     service.create_bucket()
@@ -110,7 +110,7 @@ def test_a_bucket_is_made_where_it_should_be(open_s3: Opening, region: str) -> N
     assert service.bucket_exists()
 
 
-def test_a_bucket_that_is_not_there_is_named(colour: Colour, open_s3: Opening) -> None:
+def test_the_error_of_a_missing_bucket_names_it(colour: Colour, open_s3: Opening) -> None:
     for request in (PutObject("", "a", b"words"), HeadObject("", "a"), GetObject("", "a")):
         service = open_s3()
         named = rf"there is no bucket {service._delivery.place.bucket} at(?s:.*)create the bucket"
@@ -127,7 +127,7 @@ def test_a_bucket_in_another_region_is_found(colour: Colour, open_s3: Opening) -
     assert open_s3(region="us-west-2").bucket_exists()
 
 
-def test_a_bucket_is_asked_by_virtual_host(
+def test_a_bucket_can_be_reached_by_its_virtual_host(
     colour: Colour, open_s3: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = socket.getaddrinfo
@@ -147,7 +147,7 @@ def test_a_bucket_is_asked_by_virtual_host(
     assert [listed.key for listed in page.objects] == ["a/ü b"]
 
 
-def test_a_service_of_a_prefix_sees_nothing_else(colour: Colour, open_s3: Opening) -> None:
+def test_a_service_with_a_prefix_sees_only_keys_with_that_prefix(colour: Colour, open_s3: Opening) -> None:
     whole = open_s3()
     whole.create_bucket()
     below = open_s3(prefix="/up/loads/")
@@ -158,7 +158,7 @@ def test_a_service_of_a_prefix_sees_nothing_else(colour: Colour, open_s3: Openin
     assert ask(colour, whole, GetObject("", "up/loads/a")).body == b"words"
 
 
-def test_a_service_says_how_it_wants_to_be_treated(colour: Colour, open_s3: Opening) -> None:
+def test_a_service_describes_its_part_sizes_and_parallelism(colour: Colour, open_s3: Opening) -> None:
     traits = ask(
         colour, open_s3(part_size=6 * 1024**2, single_put=7 * 1024**2, parallel=3), DescribeService("")
     )
@@ -166,7 +166,7 @@ def test_a_service_says_how_it_wants_to_be_treated(colour: Colour, open_s3: Open
     assert ask(colour, open_s3(), DescribeService("")).parallel > 1
 
 
-def test_a_closed_service_refuses(colour: Colour, open_s3: Opening) -> None:
+def test_a_closed_service_refuses_requests(colour: Colour, open_s3: Opening) -> None:
     service = open_s3()
     service.close()
     service.close()
@@ -174,10 +174,10 @@ def test_a_closed_service_refuses(colour: Colour, open_s3: Opening) -> None:
         ask(colour, service, HeadObject("", "a"))
 
 
-# --- what is kept ---
+# --- objects ---
 
 
-def test_how_objects_are_stored_arrives(colour: Colour, open_s3: Opening) -> None:
+def test_storage_options_reach_the_server(colour: Colour, open_s3: Opening) -> None:
     open_s3().create_bucket()
     service = open_s3(encryption="AES256", storage_class="STANDARD_IA")
     url = ask(
@@ -192,7 +192,7 @@ def test_how_objects_are_stored_arrives(colour: Colour, open_s3: Opening) -> Non
     assert reply.body == b"words"
 
 
-def test_digests_that_were_given_are_given_back(colour: Colour, open_s3: Opening) -> None:
+def test_digests_of_a_put_are_returned_by_a_head(colour: Colour, open_s3: Opening) -> None:
     service = open_s3()
     service.create_bucket()
     put = PutObject("", "a", b"words", md5=md5_of(b"words"), sha256=sha256_of(b"words"))
@@ -200,7 +200,7 @@ def test_digests_that_were_given_are_given_back(colour: Colour, open_s3: Opening
     assert (info.md5, info.sha256) == (md5_of(b"words"), sha256_of(b"words"))
 
 
-def test_more_objects_than_fit_a_page_are_listed_in_pages_and_deleted_at_once(open_s3: Opening) -> None:
+def test_more_than_a_page_of_objects_is_listed_in_pages_and_deleted_at_once(open_s3: Opening) -> None:
     service = open_s3()
     service.create_bucket()
     keys = [f"{number:04}" for number in range(1003)]
@@ -233,7 +233,7 @@ def fetch(
     return found
 
 
-def test_a_signed_url_serves_the_object_as_was_said(colour: Colour, open_s3: Opening) -> None:
+def test_a_signed_url_serves_the_object_with_the_requested_headers(colour: Colour, open_s3: Opening) -> None:
     service = open_s3()
     service.create_bucket()
     served = ObjectHeaders("text/plain", 'attachment; filename="a b.txt"')
@@ -245,7 +245,7 @@ def test_a_signed_url_serves_the_object_as_was_said(colour: Colour, open_s3: Ope
     assert fetch("GET", url.replace("X-Amz-Signature=", "X-Amz-Signature=0")).status == 403
 
 
-def test_a_signed_url_takes_the_bytes_that_it_was_signed_for(colour: Colour, open_s3: Opening) -> None:
+def test_a_signed_url_accepts_only_the_bytes_that_it_was_signed_for(colour: Colour, open_s3: Opening) -> None:
     service = open_s3()
     service.create_bucket()
     signed = ask(
@@ -260,7 +260,7 @@ def test_a_signed_url_takes_the_bytes_that_it_was_signed_for(colour: Colour, ope
     assert (info.size, info.headers.content_type) == (5, "text/plain")
 
 
-# --- one service, many users ---
+# --- concurrency ---
 
 
 def test_threads_and_event_loops_share_a_service(open_s3: Opening) -> None:
@@ -275,7 +275,7 @@ def test_threads_and_event_loops_share_a_service(open_s3: Opening) -> None:
             for turn in range(3):
                 key = f"{number}/{turn}"
                 assert ask(colour, service, PutObject("", key, body), GetObject("", key)).body == body
-        except BaseException as error:  # noqa: BLE001 - told below
+        except BaseException as error:  # noqa: BLE001 - reported below
             errors.append(error)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
@@ -286,8 +286,8 @@ def test_threads_and_event_loops_share_a_service(open_s3: Opening) -> None:
     assert errors == []
 
 
-class Losing:
-    """Loses replies after the request was carried out, and requests before, by chance; not more than a few."""
+class LossyNetwork:
+    """Loses some requests and some replies at random, and counts them."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -303,18 +303,18 @@ class Losing:
         return fate
 
 
-class LosingPace:
-    """Some requests and some replies are lost; waiting takes no time."""
+class LossyPace:
+    """Exchanges over a lossy network, without pauses."""
 
-    def __init__(self, losing: Losing) -> None:
+    def __init__(self, network: LossyNetwork) -> None:
         super().__init__()
-        self._losing = losing
+        self._network = network
 
     async def sleep(self, seconds: float) -> None:
         pass
 
     async def exchange(self, transport: Transport, within: Limit, method: str, *parcel: Any) -> Reply:
-        fate = self._losing.fate(method)
+        fate = self._network.fate(method)
         if fate == "lost request":
             raise Broken("lost on the way")
         reply: Reply = await super().exchange(transport, within, method, *parcel)  # type: ignore[misc]
@@ -323,22 +323,22 @@ class LosingPace:
         return reply
 
 
-class LosingBlockingPace(LosingPace, BlockingPace):
+class LossyBlockingPace(LossyPace, BlockingPace):
     pass
 
 
-class LosingAwaitingPace(LosingPace, AwaitingPace):
+class LossyAwaitingPace(LossyPace, AwaitingPace):
     pass
 
 
-def lose_replies(service: S3Service, seed: int) -> Losing:
-    lost = Losing(seed)
-    service._blocking, service._awaiting = LosingBlockingPace(lost), LosingAwaitingPace(lost)
-    return lost
+def make_lossy(service: S3Service, seed: int) -> LossyNetwork:
+    network = LossyNetwork(seed)
+    service._blocking, service._awaiting = LossyBlockingPace(network), LossyAwaitingPace(network)
+    return network
 
 
 def outcomes_of(services: list[S3Service], request_of: Callable[[int], Request[Any]]) -> list[Any]:
-    """What becomes of requests that are sent at the same time, half of them from event loops."""
+    """Send the requests at the same time, half of them async, and return their outcomes."""
     found: list[Any] = [None] * len(services)
     start = threading.Barrier(len(services))
 
@@ -358,10 +358,10 @@ def outcomes_of(services: list[S3Service], request_of: Callable[[int], Request[A
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_of_many_creations_one_wins_whatever_is_lost(open_s3: Opening, seed: int) -> None:
+def test_one_of_many_creations_succeeds_on_a_lossy_network(open_s3: Opening, seed: int) -> None:
     open_s3().create_bucket()
     services = [open_s3(conditional_puts=True) for _ in range(RACERS)]
-    lost = [lose_replies(service, seed * 100 + number) for number, service in enumerate(services)]
+    lost = [make_lossy(service, seed * 100 + number) for number, service in enumerate(services)]
     found = outcomes_of(
         services, lambda number: PutObject("", "a", b"from %d" % number, if_absent=f"put-{number}")
     )
@@ -377,12 +377,12 @@ def test_of_many_creations_one_wins_whatever_is_lost(open_s3: Opening, seed: int
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_of_many_replacements_one_wins_whatever_is_lost(open_s3: Opening, seed: int) -> None:
+def test_one_of_many_replacements_succeeds_on_a_lossy_network(open_s3: Opening, seed: int) -> None:
     first = open_s3()
     first.create_bucket()
     etag = first.send_blocking(PutObject("", "a", b"first")).etag
     services = [open_s3(conditional_puts=True) for _ in range(RACERS)]
-    lost = [lose_replies(service, seed * 100 + number) for number, service in enumerate(services)]
+    lost = [make_lossy(service, seed * 100 + number) for number, service in enumerate(services)]
     found = outcomes_of(services, lambda number: PutObject("", "a", b"from %d" % number, if_match=etag))
     there = first.send_blocking(GetObject("", "a"))
     (winner,) = [number for number, outcome in enumerate(found) if not isinstance(outcome, HoldallError)]
@@ -393,18 +393,20 @@ def test_of_many_replacements_one_wins_whatever_is_lost(open_s3: Opening, seed: 
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_of_many_processes_that_create_one_wins_whatever_is_lost(open_s3: Opening, seed: int) -> None:
+def test_one_of_many_processes_that_create_an_object_succeeds_on_a_lossy_network(
+    open_s3: Opening, seed: int
+) -> None:
     open_s3().create_bucket()
     service = open_s3(conditional_puts=True)
     racers = [_fork(partial(_create, service, seed, number)) for number in range(RACERS)]
-    told = [_read_end(*racer) for racer in racers]
-    assert sorted(told) == sorted([b"won", *[b"refused"] * (RACERS - 1)])
+    results = [_read_result(*racer) for racer in racers]
+    assert sorted(results) == sorted([b"won", *[b"refused"] * (RACERS - 1)])
     there = open_s3().send_blocking(GetObject("", "a"))
-    assert there.body == b"from %d" % told.index(b"won")
+    assert there.body == b"from %d" % results.index(b"won")
 
 
 def _create(service: S3Service, seed: int, number: int) -> bytes:
-    lose_replies(service, seed * 100 + number)
+    make_lossy(service, seed * 100 + number)
     try:
         service.send_blocking(PutObject("", "a", b"from %d" % number, if_absent=f"put-{number}"))
     except PreconditionFailedError:
@@ -413,30 +415,32 @@ def _create(service: S3Service, seed: int, number: int) -> bytes:
 
 
 def _fork(act: Callable[[], bytes]) -> tuple[int, int]:
-    """A process that does something and says what came of it: its id, and where it is heard."""
-    hear, say = os.pipe()
+    """Fork a process that writes a result to a pipe; return its id, and the reading end of the pipe."""
+    reader, writer = os.pipe()
     process = os.fork()
     if process:
-        os.close(say)
-        return process, hear
+        os.close(writer)
+        return process, reader
     code = 1
     try:
-        os.write(say, act())
+        os.write(writer, act())
         code = 0
     finally:
         os._exit(code)
 
 
-def _read_end(process: int, hear: int) -> bytes:
-    with os.fdopen(hear, "rb") as file:
-        told = file.read()
+def _read_result(process: int, reader: int) -> bytes:
+    with os.fdopen(reader, "rb") as file:
+        result = file.read()
     _, status = os.waitpid(process, 0)
     assert os.waitstatus_to_exitcode(status) == 0
-    return told
+    return result
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_of_many_uploads_that_create_one_wins_whatever_is_lost(open_s3: Opening, seed: int) -> None:
+def test_one_of_many_uploads_that_create_an_object_succeeds_on_a_lossy_network(
+    open_s3: Opening, seed: int
+) -> None:
     main = open_s3()
     main.create_bucket()
     uploads = [main.send_blocking(BeginUpload("", "a")) for _ in range(RACERS)]
@@ -446,7 +450,7 @@ def test_of_many_uploads_that_create_one_wins_whatever_is_lost(open_s3: Opening,
     ]
     services = [open_s3(conditional_puts=True) for _ in range(RACERS)]
     for number, service in enumerate(services):
-        lose_replies(service, seed * 100 + number)
+        make_lossy(service, seed * 100 + number)
     found = outcomes_of(
         services,
         lambda number: CompleteUpload("", uploads[number], (parts[number],), if_absent=f"put-{number}"),

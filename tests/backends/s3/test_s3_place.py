@@ -1,4 +1,4 @@
-"""Where a bucket is, and how its keys are written there."""
+"""The host and path of a bucket, and how its keys are encoded in paths."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ keys = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
         ("my.things", LOCAL, "virtual", "http://my.things.localhost:9000/a/b"),
     ],
 )
-def test_a_bucket_is_asked_by_the_style_that_fits(
+def test_a_bucket_is_addressed_in_the_style_that_fits(
     bucket: str, endpoint: Endpoint, style: Style, url: str
 ) -> None:
     place = place_of(bucket, endpoint, style)
@@ -43,7 +43,7 @@ def test_a_bucket_is_asked_by_the_style_that_fits(
     ("region", "amazon"),
     [("us-east-1", True), ("cn-north-1", True), ("us-gov-west-1", True), ("us-iso-east-1", True)],
 )
-def test_the_endpoints_that_are_resolved_are_known_as_amazons(region: str, amazon: bool) -> None:
+def test_resolved_endpoints_are_recognized_as_those_of_aws(region: str, amazon: bool) -> None:
     endpoint = resolve_endpoint("s3", region=region, environment={"AWS_CONFIG_FILE": "/nowhere"})
     place = place_of("things", endpoint, "auto")
     assert place.amazon is amazon
@@ -54,7 +54,7 @@ def test_the_endpoints_that_are_resolved_are_known_as_amazons(region: str, amazo
     "host",
     ["s3.example.com", "amazonaws.com", "s3.amazonaws.com.evil.example", "minio.local", "xs3.amazonaws.com"],
 )
-def test_others_are_not(host: str) -> None:
+def test_other_endpoints_are_not_recognized_as_those_of_aws(host: str) -> None:
     assert not place_of("things", Endpoint("https", host, 443, "us-east-1"), "auto").amazon
 
 
@@ -64,7 +64,7 @@ def test_the_bucket_itself_has_a_path_too() -> None:
 
 
 @given(keys)
-def test_every_key_can_be_read_from_its_path_again(key: str) -> None:
+def test_a_path_can_be_decoded_to_its_key(key: str) -> None:
     path = encode_key(key)
     assert set(path) <= set(string.ascii_letters + string.digits + "-_.~/%")
     assert unquote(path) == key
@@ -72,7 +72,7 @@ def test_every_key_can_be_read_from_its_path_again(key: str) -> None:
 
 
 @pytest.mark.parametrize("bucket", ["", "ab", "a/b", "a b", "ü" * 4, "a\nb", "-ab", "ab.", "x" * 256])
-def test_what_cannot_be_a_bucket_is_refused(bucket: str) -> None:
+def test_an_invalid_bucket_name_is_refused(bucket: str) -> None:
     with pytest.raises(ConfigurationError, match="bucket"):
         place_of(bucket, LOCAL, "auto")
 
@@ -87,12 +87,12 @@ def test_what_cannot_be_a_bucket_is_refused(bucket: str) -> None:
         ("my_things", LOCAL),
     ],
 )
-def test_a_virtual_host_that_cannot_be_is_refused_with_what_to_do(bucket: str, endpoint: Endpoint) -> None:
+def test_an_impossible_virtual_host_is_refused_with_advice(bucket: str, endpoint: Endpoint) -> None:
     with pytest.raises(ConfigurationError, match="style=path"):
         place_of(bucket, endpoint, "virtual")
 
 
-def test_a_style_that_there_is_not_is_refused() -> None:
+def test_an_unknown_style_is_refused() -> None:
     style: Any = "host"
     with pytest.raises(ConfigurationError, match="auto, path or virtual"):
         place_of("things", LOCAL, style)
@@ -107,13 +107,13 @@ def at_amazon(region: str = "us-east-1") -> Place:
     )
 
 
-def test_a_bucket_of_amazons_moves_to_the_host_of_its_region() -> None:
+def test_a_bucket_on_aws_moves_to_the_host_of_its_region() -> None:
     there = move_place(at_amazon(), "eu-west-1")
     assert there is not None
     assert (there.host, there.region) == ("things.s3.eu-west-1.amazonaws.com", "eu-west-1")
 
 
-def test_a_bucket_elsewhere_stays_at_its_host_and_is_signed_for_otherwise() -> None:
+def test_a_bucket_on_another_server_stays_at_its_host_with_another_region() -> None:
     place = place_of("things", LOCAL, "auto")
     there = move_place(place, "eu-west-1")
     assert there is not None
@@ -133,11 +133,11 @@ def test_a_bucket_elsewhere_stays_at_its_host_and_is_signed_for_otherwise() -> N
         "us-gov-west-1",
     ],
 )
-def test_no_reply_can_send_us_to_a_host_of_somebody_elses(region: str) -> None:
+def test_no_reply_can_redirect_us_to_a_foreign_host(region: str) -> None:
     assert move_place(at_amazon(), region) is None
 
 
-def test_an_endpoint_of_no_region_does_not_move() -> None:
+def test_an_endpoint_without_a_region_does_not_move() -> None:
     place = place_of("things", Endpoint("https", "s3.amazonaws.com", 443, "us-east-1"), "auto")
     assert move_place(place, "eu-west-1") is None
 
@@ -154,7 +154,7 @@ def test_an_endpoint_of_no_region_does_not_move() -> None:
         ("", None),
     ],
 )
-def test_the_region_is_read_from_a_host_of_amazons_only(host: str, region: str | None) -> None:
+def test_the_region_is_only_read_from_hosts_of_aws(host: str, region: str | None) -> None:
     assert find_region(at_amazon(), host) == region
     assert find_region(place_of("things", LOCAL, "auto"), host) is None
 
@@ -169,6 +169,8 @@ def test_the_region_is_read_from_a_host_of_amazons_only(host: str, region: str |
         (LOCAL, Endpoint("http", "localhost", 9001, "us-east-1"), False),
     ],
 )
-def test_a_server_copies_between_the_buckets_that_it_has(one: Endpoint, other: Endpoint, same: bool) -> None:
+def test_places_have_the_same_name_if_one_server_can_copy_between_them(
+    one: Endpoint, other: Endpoint, same: bool
+) -> None:
     first, second = (name_server(each, place_of("things", each, "auto")) for each in (one, other))
     assert (first == second) is same

@@ -1,4 +1,4 @@
-"""Signed URLs are botocore's, for the same input and time."""
+"""Signed URLs equal botocore's for the same input and time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdall.core.objects import ObjectHeaders, SignedUrl, SignUrl
 from holdall.errors import InvalidRequestError
 
 botocore_auth: Any = pytest.importorskip(
-    "botocore.auth", reason="botocore is not installed: nothing to compare with"
+    "botocore.auth", reason="botocore, whose signed URLs these tests compare, is not installed"
 )
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 AMAZON = Endpoint("https", "s3.eu-central-1.amazonaws.com", 443, "eu-central-1")
@@ -37,8 +37,8 @@ printable = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), min_s
 words = printable.map(lambda text: " ".join(text.split())).filter(bool)
 
 
-class Given:
-    """Credentials that are at hand."""
+class FixedCredentials:
+    """A source that always has the same credentials."""
 
     def __init__(self, credentials: Credentials) -> None:
         self._credentials = credentials
@@ -50,12 +50,12 @@ class Given:
         return self.current()
 
     def renew(self, rejected: Credentials) -> None:
-        raise AssertionError("the service must not be asked")
+        raise AssertionError("signing must not need the service")
 
 
 @contextmanager
 def at(now: datetime) -> Iterator[None]:
-    """botocore signs at this time."""
+    """Make botocore sign with this time."""
     naive = now.replace(tzinfo=None)
     with mock.patch.object(botocore_auth, "get_current_datetime", return_value=naive):
         yield
@@ -95,7 +95,7 @@ def by_botocore(
 
 
 def by_us(endpoint: Endpoint, who: Credentials, request: SignUrl, **options: Any) -> SignedUrl:
-    service = S3Service("things", endpoint, Given(who), **options)
+    service = S3Service("things", endpoint, FixedCredentials(who), **options)
     try:
         return service.send_blocking(request)
     finally:
@@ -112,16 +112,14 @@ PLACES = pytest.mark.parametrize(
 @pytest.mark.parametrize(
     "key", ["a", "a/b c+d", "ü/😀", "100%", "a?b=c&d#e", "a//b", "~tilde", "'(quotes)'*!", "a\nb"]
 )
-def test_a_url_to_get_an_object_is_botocores(
-    endpoint: Endpoint, style: Any, who: Credentials, key: str
-) -> None:
+def test_a_url_for_get_equals_botocores(endpoint: Endpoint, style: Any, who: Credentials, key: str) -> None:
     ours = by_us(endpoint, who, SignUrl("", key, "GET", 300), style=style)
     theirs = by_botocore(when(ours), endpoint, who, "get_object", 300, style, Bucket="things", Key=key)
     assert ours == SignedUrl(theirs, {})
 
 
 @PLACES
-def test_a_url_with_how_to_serve_the_object_is_botocores(endpoint: Endpoint, style: Any) -> None:
+def test_a_url_with_response_headers_equals_botocores(endpoint: Endpoint, style: Any) -> None:
     headers = ObjectHeaders(
         "text/plain; charset=utf-8", "attachment; filename=\"a b.txt\"; filename*=UTF-8''%C3%BC"
     )
@@ -145,7 +143,7 @@ def test_a_url_with_how_to_serve_the_object_is_botocores(endpoint: Endpoint, sty
 
 @PLACES
 @pytest.mark.parametrize("who", [WHO, GUEST], ids=["user", "guest"])
-def test_a_url_to_put_an_object_is_botocores_and_binds_length_type_and_digest(
+def test_a_url_for_put_equals_botocores_and_signs_length_type_and_digest(
     endpoint: Endpoint, style: Any, who: Credentials
 ) -> None:
     digest = "XrY7u+Ae7tCTyyK7j1rNww=="
@@ -170,7 +168,7 @@ def test_a_url_to_put_an_object_is_botocores_and_binds_length_type_and_digest(
     assert signed == ["content-length;content-md5;content-type;host"]
 
 
-def test_an_upload_by_url_is_stored_like_any_other() -> None:
+def test_a_url_for_put_includes_the_storage_options() -> None:
     headers = ObjectHeaders("text/plain", "inline", "no-cache", {"colour": "red"})
     options = {"encryption": "aws:kms", "kms_key": "key-1", "storage_class": "STANDARD_IA", "acl": "private"}
     ours = by_us(AMAZON, WHO, SignUrl("", "a", "PUT", 60, headers), prefix="in", **options)
@@ -205,25 +203,25 @@ def test_an_upload_by_url_is_stored_like_any_other() -> None:
     }
 
 
-def test_an_upload_without_a_type_may_be_of_any() -> None:
+def test_a_url_for_put_without_a_content_type_accepts_any() -> None:
     ours = by_us(LOCAL, WHO, SignUrl("", "a", "PUT", 60))
     assert ours.headers == {}
     assert "X-Amz-SignedHeaders=host&" in ours.url
 
 
-def test_the_url_of_a_public_object_is_bare_and_permanent() -> None:
+def test_the_url_of_a_public_object_is_not_signed_and_does_not_expire() -> None:
     request = SignUrl("", "a b", "GET", 60, ObjectHeaders("text/plain"))
     ours = by_us(AMAZON, WHO, request, public=True, prefix="in")
     assert ours == SignedUrl("https://things.s3.eu-central-1.amazonaws.com/in/a%20b", {})
     assert "X-Amz-Signature" in by_us(AMAZON, WHO, SignUrl("", "a", "PUT", 60), public=True).url
 
 
-def test_a_digest_that_is_none_is_refused() -> None:
+def test_an_invalid_digest_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="md5"):
         by_us(LOCAL, WHO, SignUrl("", "a", "PUT", 60, md5="0123456789abcdef0123456789abcdef"))
 
 
-# --- the signature itself, for whatever is signed ---
+# --- signatures ---
 
 
 @given(
@@ -237,7 +235,7 @@ def test_a_digest_that_is_none_is_refused() -> None:
     st.integers(1, 604800),
     st.sampled_from([WHO, GUEST]),
 )
-def test_a_signature_in_a_query_is_botocores(
+def test_a_signature_in_a_query_equals_botocores(
     key: str, headers: dict[str, str], query: list[tuple[str, str]], expires: int, who: Credentials
 ) -> None:
     awsrequest: Any = pytest.importorskip("botocore.awsrequest")

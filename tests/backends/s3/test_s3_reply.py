@@ -1,4 +1,4 @@
-"""What replies say of objects: exactly that, and no digest that is none."""
+"""Parsing of replies about objects: fields, digests, ranges and listings."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_times_are_read_as_http_writes_them(time: datetime) -> None:
 
 
 @pytest.mark.parametrize("missing", ["etag", "last-modified"])
-def test_a_reply_without_what_it_has_to_have_is_none(missing: str) -> None:
+def test_a_reply_without_a_required_header_is_malformed(missing: str) -> None:
     reply = make_reply()
     headers = {name: text for name, text in reply.headers.items() if name != missing}
     with pytest.raises(MalformedReplyError, match="'a'"):
@@ -67,7 +67,7 @@ def test_a_reply_without_what_it_has_to_have_is_none(missing: str) -> None:
 
 
 @pytest.mark.parametrize("length", ["", "x", "-1", "５"])
-def test_a_head_without_a_length_is_none(length: str) -> None:
+def test_a_head_without_a_valid_length_is_malformed(length: str) -> None:
     with pytest.raises(MalformedReplyError, match="has no length"):
         head_info("a", make_reply(content_length=length), etags())
 
@@ -75,7 +75,7 @@ def test_a_head_without_a_length_is_none(length: str) -> None:
 # --- digests ---
 
 
-def test_amazons_etag_of_an_object_in_one_piece_is_its_md5() -> None:
+def test_on_aws_the_etag_of_an_object_in_one_piece_is_its_md5() -> None:
     assert object_info("a", make_reply(), 5, etags()).md5 == MD5
     encrypted = make_reply(x_amz_server_side_encryption="AES256")
     assert object_info("a", encrypted, 5, etags()).md5 == MD5
@@ -92,11 +92,11 @@ def test_amazons_etag_of_an_object_in_one_piece_is_its_md5() -> None:
         {"x_amz_server_side_encryption_customer_algorithm": "AES256"},
     ],
 )
-def test_no_other_etag_is(headers: dict[str, Any]) -> None:
+def test_other_etags_are_not_md5s(headers: dict[str, Any]) -> None:
     assert object_info("a", make_reply(**headers), 5, etags()).md5 is None
 
 
-def test_another_servers_etag_is_believed_once_it_was_right() -> None:
+def test_another_servers_etag_is_taken_for_an_md5_once_one_was_correct() -> None:
     known = etags(amazon=False)
     assert object_info("a", make_reply(), 5, known).md5 is None
     put_info(PutObject("", "a", BODY, md5=MD5), make_reply(), known)
@@ -104,7 +104,7 @@ def test_another_servers_etag_is_believed_once_it_was_right() -> None:
     assert object_info("a", make_reply(x_amz_server_side_encryption="AES256"), 5, known).md5 is None
 
 
-def test_another_servers_etag_that_was_wrong_is_not() -> None:
+def test_another_servers_etag_is_not_taken_for_an_md5_if_it_was_wrong() -> None:
     known = etags(amazon=False)
     put = put_info(PutObject("", "a", BODY, md5=MD5), make_reply(etag=f'"{"0" * 32}"'), known)
     assert put.md5 == MD5
@@ -113,7 +113,7 @@ def test_another_servers_etag_that_was_wrong_is_not() -> None:
     assert object_info("a", make_reply(), 5, known).md5 is None
 
 
-def test_the_sha256_of_a_whole_object_is_told() -> None:
+def test_the_sha256_of_a_whole_object_is_returned() -> None:
     assert object_info("a", make_reply(x_amz_checksum_sha256=SHA256), 5, etags()).sha256 == SHA256
     assert object_info("a", make_reply(), 5, etags()).sha256 is None
     assert object_info("a", make_reply(x_amz_checksum_sha256=f"{SHA256}-2"), 5, etags()).sha256 is None
@@ -122,7 +122,7 @@ def test_the_sha256_of_a_whole_object_is_told() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 10, 600_000])
-def test_bytes_are_held_to_their_digests(size: int) -> None:
+def test_bytes_are_compared_with_their_digests(size: int) -> None:
     body = b"x" * size
     right: dict[str, Any] = {
         "md5": b64encode(md5(body).digest()).decode(),
@@ -140,13 +140,13 @@ def test_bytes_are_held_to_their_digests(size: int) -> None:
 
 
 @pytest.mark.parametrize("status", [206, 200])
-def test_a_range_is_what_was_asked_for(status: int) -> None:
+def test_the_requested_range_is_returned(status: int) -> None:
     reply = make_reply(b"345", status, content_range="bytes 3-5/10")
     found = object_range(GetObject("", "a", 3, 3), reply, etags())
     assert (found.start, found.body, found.info.size) == (3, b"345", 10)
 
 
-def test_a_server_that_knows_no_ranges_gives_everything_and_we_cut() -> None:
+def test_the_range_is_cut_from_the_reply_of_a_server_without_support_for_ranges() -> None:
     found = object_range(GetObject("", "a", 3, 3), make_reply(b"0123456789"), etags())
     assert (found.start, found.body, found.info.size) == (3, b"345", 10)
     rest = object_range(GetObject("", "a", 3), make_reply(b"0123456789"), etags())
@@ -165,7 +165,7 @@ def test_a_server_that_knows_no_ranges_gives_everything_and_we_cut() -> None:
         (b"345", "lines 3-5/10"),
     ],
 )
-def test_other_bytes_than_were_asked_for_are_refused(body: bytes, content_range: str) -> None:
+def test_a_reply_with_another_range_is_malformed(body: bytes, content_range: str) -> None:
     with pytest.raises(MalformedReplyError):
         object_range(GetObject("", "a", 3, 3), make_reply(body, 206, content_range=content_range), etags())
 
@@ -199,7 +199,7 @@ def test_keys_that_are_not_encoded_are_not_decoded() -> None:
     assert page.next is None
 
 
-def test_what_is_listed_once_more_is_left_out() -> None:
+def test_keys_up_to_the_marker_of_the_page_are_left_out() -> None:
     page = object_page(read_document(listing("a", "b", "c")), "", "b")
     assert [found.key for found in page.objects] == ["c"]
 
@@ -207,14 +207,14 @@ def test_what_is_listed_once_more_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("body", "after"),
     [(listing(more=True), None), (listing("a", more=True), "a"), (listing("other"), None)],
-    ids=["empty but not the end", "stands still", "that were not requested"],
+    ids=["empty but not the end", "no progress", "keys that were not requested"],
 )
-def test_a_listing_that_makes_no_sense_is_refused(body: bytes, after: str | None) -> None:
+def test_an_inconsistent_listing_is_refused(body: bytes, after: str | None) -> None:
     with pytest.raises(NoDocument):
         object_page(read_document(body), "" if after else "p/", after)
 
 
-def test_parts_are_read_with_what_follows() -> None:
+def test_a_page_of_parts_is_read_with_its_marker() -> None:
     part = "<Part><PartNumber>{}</PartNumber><ETag>&quot;e&quot;</ETag><Size>5</Size></Part>"
     whole = (
         f"<ListPartsResult><IsTruncated>{{}}</IsTruncated>{part.format(1)}{part.format(7)}</ListPartsResult>"
@@ -225,7 +225,7 @@ def test_parts_are_read_with_what_follows() -> None:
     assert part_page(read_document(b"<ListPartsResult></ListPartsResult>")).parts == ()
 
 
-def test_uploads_are_read_with_what_follows() -> None:
+def test_a_page_of_uploads_is_read_with_its_marker() -> None:
     text = (
         "<R><EncodingType>url</EncodingType><IsTruncated>{}</IsTruncated><NextKeyMarker>p/b%20c</NextKeyMarker>"
         "<NextUploadIdMarker>u2</NextUploadIdMarker><Upload><Key>p/b%20c</Key><UploadId>u2</UploadId></Upload></R>"

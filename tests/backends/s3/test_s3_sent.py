@@ -1,4 +1,4 @@
-"""What leaves for S3, byte for byte: where it goes, what it says, and that all of it is signed."""
+"""Requests to S3 as they are sent: their paths and headers, and that all of it is signed."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 from s3_rig import (
+    ASK_FOR_BODY,
     BUCKET,
     ETAG,
-    WANTED,
     bucket,
     client,
     line_of,
+    make_document_reply,
     make_object_reply,
     make_reply,
     md5_of,
     query_of,
     sha256_of,
-    tells,
 )
-from scripted_server import Asked, Step
+from scripted_server import ReceivedRequest, Step
 from test_wire_tls import make_certificate
 from wire_rig import COLOURS, KEYS, Colour
 
@@ -53,7 +53,7 @@ from holdall.core.objects import (
 from holdall.errors import InvalidObjectKeyError, InvalidRequestError
 
 auth: Any = pytest.importorskip(
-    "botocore.auth", reason="botocore is not installed: no signature can be verified"
+    "botocore.auth", reason="botocore, which verifies the signatures, is not installed"
 )
 awsrequest: Any = pytest.importorskip("botocore.awsrequest")
 frozen: Any = pytest.importorskip("botocore.credentials").ReadOnlyCredentials
@@ -67,12 +67,12 @@ HEADERS = ObjectHeaders(
     {"colour": "red", "shape": "Grüße  😀"},
 )
 TAGS = {"colour": "red + blue", "größe": ""}
-COPIED = tells(
+COPIED = make_document_reply(
     f"<CopyObjectResult><ETag>&quot;{ETAG}&quot;</ETag>"
     "<LastModified>2025-11-15T05:40:00Z</LastModified></CopyObjectResult>"
 )
-BEGUN = tells("<R><UploadId>u1</UploadId></R>")
-LISTED = tells("<R><IsTruncated>false</IsTruncated></R>")
+BEGUN = make_document_reply("<R><UploadId>u1</UploadId></R>")
+LISTED = make_document_reply("<R><IsTruncated>false</IsTruncated></R>")
 
 
 @pytest.fixture(params=COLOURS)
@@ -81,17 +81,17 @@ def colour(request: pytest.FixtureRequest) -> Colour:
     return given
 
 
-def send(colour: Colour, request: ObjectRequest[Any], *steps: Step, **options: Any) -> Asked:
-    """The last request that left for one of ours."""
+def send(colour: Colour, request: ObjectRequest[Any], *steps: Step, **options: Any) -> ReceivedRequest:
+    """Send our request and return the last request that the server received."""
     with bucket(*steps) as server, client(colour, server, **options) as ours:
         ours.ask(request)
     return server.requests[-1]
 
 
-def assert_signed(asked: Asked, *, scheme: str = "http", region: str = "us-east-1") -> None:
-    """botocore signs the request that arrived as we did, and every header that says something is among the signed."""
-    headers = dict(asked.headers)
-    method, target = line_of(asked)
+def assert_signed(received: ReceivedRequest, *, scheme: str = "http", region: str = "us-east-1") -> None:
+    """Check that botocore signs the received request as we did, and that all relevant headers are signed."""
+    headers = dict(received.headers)
+    method, target = line_of(received)
     _, _, proof = headers["authorization"].partition("SignedHeaders=")
     names, _, signature = proof.partition(", Signature=")
     signed = names.split(";")
@@ -110,7 +110,7 @@ def assert_signed(asked: Asked, *, scheme: str = "http", region: str = "us-east-
         == signature
     )
     digest = headers["x-amz-content-sha256"]
-    assert digest in (sha256(asked.body).hexdigest(), "UNSIGNED-PAYLOAD")
+    assert digest in (sha256(received.body).hexdigest(), "UNSIGNED-PAYLOAD")
 
 
 REQUESTS: list[tuple[ObjectRequest[Any], list[Step], tuple[str, str]]] = [
@@ -121,10 +121,10 @@ REQUESTS: list[tuple[ObjectRequest[Any], list[Step], tuple[str, str]]] = [
     (PutObject("", "~-_.!*'()", b"words", HEADERS), [make_reply()], ("PUT", "/~-_.%21%2A%27%28%29")),
     (PutObject("", "a", b"words", HEADERS, if_absent="id-1"), [make_reply()], ("PUT", "/a")),
     (PutObject("", "a", b"words", HEADERS, if_match=ETAG, tags=TAGS), [make_reply()], ("PUT", "/a")),
-    (GetTags("", "a ü"), [tells("<Tagging/>")], ("GET", "/a%20%C3%BC?tagging=")),
+    (GetTags("", "a ü"), [make_document_reply("<Tagging/>")], ("GET", "/a%20%C3%BC?tagging=")),
     (DeleteObject("", "a"), [make_reply(204)], ("DELETE", "/a")),
     (DeleteObject("", "a", if_match=ETAG), [make_reply(204)], ("DELETE", "/a")),
-    (DeleteObjects("", ("a", "b")), [tells("<R/>")], ("POST", "?delete=")),
+    (DeleteObjects("", ("a", "b")), [make_document_reply("<R/>")], ("POST", "?delete=")),
     (CopyObject("", "a ü", "b"), [make_object_reply(), COPIED], ("PUT", "/b")),
     (
         CopyObject("", "a ü", "b", if_absent="id-1"),
@@ -139,7 +139,7 @@ REQUESTS: list[tuple[ObjectRequest[Any], list[Step], tuple[str, str]]] = [
     ),
     (
         CopyPart("", UPLOAD, 7, "a ü", 5, 6 * 1024**2, ETAG),
-        [tells("<R><ETag>e</ETag></R>")],
+        [make_document_reply("<R><ETag>e</ETag></R>")],
         ("PUT", "/a/b%20c?partNumber=7&uploadId=u%2F1%2B2%3D"),
     ),
     (ListParts("", UPLOAD, 5), [LISTED], ("GET", "/a/b%20c?part-number-marker=5&uploadId=u%2F1%2B2%3D")),
@@ -156,30 +156,30 @@ REQUESTS: list[tuple[ObjectRequest[Any], list[Step], tuple[str, str]]] = [
 @pytest.mark.parametrize(
     ("request_", "steps", "line"), REQUESTS, ids=[type(request).__name__ for request, *_ in REQUESTS]
 )
-def test_every_request_goes_to_its_place_and_all_of_it_is_signed(
+def test_every_request_has_its_path_and_is_signed(
     colour: Colour, request_: ObjectRequest[Any], steps: list[Step], line: tuple[str, str]
 ) -> None:
-    asked = send(colour, request_, *steps)
-    assert line_of(asked) == (line[0], f"/{BUCKET}{line[1]}")
-    assert_signed(asked)
+    received = send(colour, request_, *steps)
+    assert line_of(received) == (line[0], f"/{BUCKET}{line[1]}")
+    assert_signed(received)
 
 
 def test_a_session_token_is_sent_and_signed(colour: Colour) -> None:
     source = find_credentials(environment={**KEYS, "AWS_SESSION_TOKEN": "a/token+of="})
-    asked = send(colour, PutObject("", "a", b"words"), make_reply(), source=source)
-    assert asked.headers["x-amz-security-token"] == "a/token+of="
-    assert_signed(asked)
+    received = send(colour, PutObject("", "a", b"words"), make_reply(), source=source)
+    assert received.headers["x-amz-security-token"] == "a/token+of="
+    assert_signed(received)
 
 
-def test_an_object_goes_with_all_that_it_is_kept_with(colour: Colour) -> None:
-    asked = send(colour, PutObject("", "a", b"words", HEADERS), make_reply())
-    headers = asked.headers
+def test_a_put_sends_the_headers_and_metadata_of_the_object(colour: Colour) -> None:
+    received = send(colour, PutObject("", "a", b"words", HEADERS), make_reply())
+    headers = received.headers
     assert headers["content-type"] == "text/plain; charset=utf-8"
     assert headers["content-disposition"] == 'attachment; filename="two  spaces.txt"'
     assert headers["cache-control"] == "public, max-age=60"
     assert headers["x-amz-meta-colour"] == "red"
     assert headers["x-amz-meta-shape"].startswith("=?UTF-8?B?")
-    assert asked.body == b"words"
+    assert received.body == b"words"
 
 
 @pytest.mark.parametrize(
@@ -193,13 +193,13 @@ def test_an_object_goes_with_all_that_it_is_kept_with(colour: Colour) -> None:
     ],
     ids=["put", "creation", "upload", "copy", "copy onto itself"],
 )
-def test_new_objects_are_stored_as_was_said(
+def test_requests_that_make_objects_have_the_storage_options(
     colour: Colour, request_: ObjectRequest[Any], steps: list[Step]
 ) -> None:
-    asked = send(colour, request_, *steps, storage=STORAGE)
-    assert STORAGE.headers().items() <= asked.headers.items()
+    received = send(colour, request_, *steps, storage=STORAGE)
+    assert STORAGE.headers().items() <= received.headers.items()
     assert len(STORAGE.headers()) == 4
-    assert_signed(asked)
+    assert_signed(received)
 
 
 @pytest.mark.parametrize(
@@ -209,12 +209,12 @@ def test_new_objects_are_stored_as_was_said(
         (UploadPart("", UPLOAD, 1, b"part"), [make_reply()]),
         (
             CompleteUpload("", UPLOAD, (Part(1, ETAG, 5),)),
-            [tells("<R><ETag>e</ETag></R>"), make_object_reply()],
+            [make_document_reply("<R><ETag>e</ETag></R>"), make_object_reply()],
         ),
     ],
     ids=["get", "part", "completion"],
 )
-def test_nothing_else_says_how_objects_are_stored(
+def test_other_requests_have_no_storage_options(
     colour: Colour, request_: ObjectRequest[Any], steps: list[Step]
 ) -> None:
     with bucket(*steps) as server, client(colour, server, storage=STORAGE) as ours:
@@ -225,28 +225,28 @@ def test_nothing_else_says_how_objects_are_stored(
 # --- digests ---
 
 
-def test_a_digest_that_was_given_is_the_one_that_is_signed(colour: Colour) -> None:
+def test_a_sha256_that_the_caller_passes_is_the_one_that_is_signed(colour: Colour) -> None:
     digests = {"md5": md5_of(b"words"), "sha256": sha256_of(b"words")}
-    asked = send(colour, PutObject("", "a", b"words", **digests), make_reply())  # type: ignore[arg-type]
-    assert asked.headers["content-md5"] == digests["md5"]
-    assert asked.headers["x-amz-checksum-sha256"] == digests["sha256"]
-    assert asked.headers["x-amz-content-sha256"] == sha256(b"words").hexdigest()
-    assert_signed(asked)
+    received = send(colour, PutObject("", "a", b"words", **digests), make_reply())  # type: ignore[arg-type]
+    assert received.headers["content-md5"] == digests["md5"]
+    assert received.headers["x-amz-checksum-sha256"] == digests["sha256"]
+    assert received.headers["x-amz-content-sha256"] == sha256(b"words").hexdigest()
+    assert_signed(received)
 
 
 @pytest.mark.parametrize("size", [0, 10, 2 * 1024**2])
-def test_over_a_plain_connection_every_body_is_signed(colour: Colour, size: int) -> None:
+def test_without_tls_every_body_is_signed(colour: Colour, size: int) -> None:
     body = b"x" * size
-    steps = [WANTED, make_reply()] if size > 1024**2 else [make_reply()]
-    asked = send(colour, PutObject("", "a", body, md5=md5_of(body)), *steps)
-    assert asked.headers["x-amz-content-sha256"] == sha256(body).hexdigest()
-    assert_signed(asked)
+    steps = [ASK_FOR_BODY, make_reply()] if size > 1024**2 else [make_reply()]
+    received = send(colour, PutObject("", "a", body, md5=md5_of(body)), *steps)
+    assert received.headers["x-amz-content-sha256"] == sha256(body).hexdigest()
+    assert_signed(received)
 
 
 @pytest.mark.skipif(
     shutil.which("openssl") is None, reason="openssl, which makes the certificates, is not installed"
 )
-def test_over_tls_an_md5_that_was_given_vouches_for_the_body(
+def test_over_tls_an_md5_replaces_the_signature_of_the_body(
     colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = make_certificate(tmp_path, "IP:127.0.0.1")
@@ -267,18 +267,18 @@ def test_over_tls_an_md5_that_was_given_vouches_for_the_body(
 
         ours.finish(flow)
     digest = sha256(b"words").hexdigest()
-    signed = [asked.headers["x-amz-content-sha256"] for asked in server.requests]
+    signed = [received.headers["x-amz-content-sha256"] for received in server.requests]
     assert signed == ["UNSIGNED-PAYLOAD", digest, digest]
     assert server.requests[0].headers["content-md5"] == md5_of(b"words")
-    for asked in server.requests:
-        assert_signed(asked, scheme="https")
+    for received in server.requests:
+        assert_signed(received, scheme="https")
 
 
 @pytest.mark.parametrize(
     "digests",
     [{"md5": "x"}, {"md5": sha256_of(b"")}, {"sha256": md5_of(b"")}, {"md5": "ü"}, {"sha256": "a\r\nb"}],
 )
-def test_what_is_no_digest_is_refused(colour: Colour, digests: dict[str, Any]) -> None:
+def test_a_malformed_digest_is_refused(colour: Colour, digests: dict[str, Any]) -> None:
     with (
         bucket() as server,
         client(colour, server) as ours,
@@ -288,7 +288,7 @@ def test_what_is_no_digest_is_refused(colour: Colour, digests: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("etag", ["", "a b", "a\r\nx: y", "ü"])
-def test_what_is_no_etag_is_refused(colour: Colour, etag: str) -> None:
+def test_a_malformed_etag_is_refused(colour: Colour, etag: str) -> None:
     with bucket() as server, client(colour, server) as ours, pytest.raises(InvalidRequestError, match="etag"):
         ours.ask(GetObject("", "a", if_match=etag))
 
@@ -298,7 +298,7 @@ def test_what_is_no_etag_is_refused(colour: Colour, etag: str) -> None:
 
 @pytest.fixture
 def local_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names below localhost are this machine, whatever its resolver thinks of that."""
+    """Resolve subdomains of localhost to this machine, because some resolvers do not."""
     import socket
 
     real = socket.getaddrinfo
@@ -310,19 +310,19 @@ def local_names(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", local)
 
 
-def test_a_virtual_host_is_asked_for_the_key_alone(colour: Colour, local_names: None) -> None:
+def test_with_a_virtual_host_the_path_is_the_key(colour: Colour, local_names: None) -> None:
     with (
         bucket(make_reply()) as server,
         client(colour, f"http://{BUCKET}.localhost:{server.port}", style="virtual", host="localhost") as ours,
     ):
         ours.ask(PutObject("", "a/b", b"words"))
-    (asked,) = server.requests
-    assert asked.headers["host"] == f"{BUCKET}.localhost:{server.port}"
-    assert line_of(asked) == ("PUT", "/a/b")
-    assert_signed(asked)
+    (received,) = server.requests
+    assert received.headers["host"] == f"{BUCKET}.localhost:{server.port}"
+    assert line_of(received) == ("PUT", "/a/b")
+    assert_signed(received)
 
 
-def test_a_virtual_host_is_asked_for_the_bucket_by_its_root(colour: Colour, local_names: None) -> None:
+def test_with_a_virtual_host_the_path_of_the_bucket_is_the_root(colour: Colour, local_names: None) -> None:
     with (
         bucket(LISTED) as server,
         client(colour, f"http://{BUCKET}.localhost:{server.port}", style="virtual", host="localhost") as ours,
@@ -332,12 +332,14 @@ def test_a_virtual_host_is_asked_for_the_bucket_by_its_root(colour: Colour, loca
     assert_signed(server.requests[0])
 
 
-def test_a_prefix_goes_before_every_key_and_comes_back_with_none(colour: Colour) -> None:
-    listed = tells(
+def test_a_prefix_is_added_to_every_key_and_removed_from_replies(colour: Colour) -> None:
+    listed = make_document_reply(
         "<R><EncodingType>url</EncodingType><Contents><Key>p/q/a%20b</Key><Size>5</Size><ETag>e</ETag>"
         "<LastModified>2025-11-15T05:40:00Z</LastModified></Contents><IsTruncated>true</IsTruncated></R>"
     )
-    failed = tells("<R><Error><Key>p/q/a</Key><Code>AccessDenied</Code><Message>no</Message></Error></R>")
+    failed = make_document_reply(
+        "<R><Error><Key>p/q/a</Key><Code>AccessDenied</Code><Message>no</Message></Error></R>"
+    )
     with (
         bucket(listed, LISTED, failed, make_object_reply()) as server,
         client(colour, server, prefix="p/q/") as ours,
@@ -369,38 +371,38 @@ def test_a_key_that_is_too_long_with_its_prefix_is_refused(colour: Colour) -> No
         ours.ask(HeadObject("", "x" * 1022))
 
 
-def test_keys_that_xml_cannot_name_are_deleted_one_by_one(colour: Colour) -> None:
+def test_keys_that_xml_cannot_contain_are_deleted_one_by_one(colour: Colour) -> None:
     with (
-        bucket(tells("<R/>"), make_reply(204), make_reply(204)) as server,
+        bucket(make_document_reply("<R/>"), make_reply(204), make_reply(204)) as server,
         client(colour, server) as ours,
     ):
         assert ours.ask(DeleteObjects("", ("a", "\x01", "a", "\ufffe"))).failures == {}
     together, *single = server.requests
     assert together.body.count(b"<Key>") == 1
-    assert [line_of(asked) for asked in single] == [
+    assert [line_of(received) for received in single] == [
         ("DELETE", f"/{BUCKET}/%01"),
         ("DELETE", f"/{BUCKET}/%EF%BF%BE"),
     ]
 
 
-def test_a_read_asks_for_what_it_needs(colour: Colour) -> None:
+def test_a_get_sends_its_range_and_etag(colour: Colour) -> None:
     ranged = make_object_reply(b"345", {"Content-Range": "bytes 3-5/10"}, 206)
-    asked = send(colour, GetObject("", "a", 3, 3, ETAG), ranged)
-    assert asked.headers["range"] == "bytes=3-5"
-    assert asked.headers["if-match"] == f'"{ETAG}"'
-    assert asked.headers["x-amz-checksum-mode"] == "ENABLED"
-    assert asked.headers["accept-encoding"] == "identity"
+    received = send(colour, GetObject("", "a", 3, 3, ETAG), ranged)
+    assert received.headers["range"] == "bytes=3-5"
+    assert received.headers["if-match"] == f'"{ETAG}"'
+    assert received.headers["x-amz-checksum-mode"] == "ENABLED"
+    assert received.headers["accept-encoding"] == "identity"
     rest = make_object_reply(b"3456789", {"Content-Range": "bytes 3-9/10"}, 206)
     assert send(colour, GetObject("", "a", 3), rest).headers["range"] == "bytes=3-"
     assert "range" not in send(colour, GetObject("", "a"), make_object_reply(b"words")).headers
 
 
-def test_a_small_piece_of_an_object_goes_through_our_hands_to_become_a_part(colour: Colour) -> None:
+def test_a_small_part_is_copied_by_a_get_and_a_put(colour: Colour) -> None:
     ranged = make_object_reply(b"345", {"Content-Range": "bytes 3-5/10"}, 206)
     with bucket(ranged, make_reply()) as server, client(colour, server) as ours:
         part = ours.ask(CopyPart("", UPLOAD, 7, "source", 3, 3, ETAG))
     assert part == Part(7, ETAG, 3)
-    assert [line_of(asked)[0] for asked in server.requests] == ["GET", "PUT"]
+    assert [line_of(received)[0] for received in server.requests] == ["GET", "PUT"]
     assert server.requests[1].body == b"345"
     short = make_object_reply(b"789", {"Content-Range": "bytes 7-9/10"}, 206)
     with (

@@ -1,4 +1,4 @@
-"""Tags of objects in S3: how they are sent, and how they are read."""
+"""Tags of objects in S3: how they are sent and read."""
 
 from __future__ import annotations
 
@@ -6,14 +6,23 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-from s3_rig import BUCKET, bucket, client, denies, line_of, make_object_reply, make_reply, tells
+from s3_rig import (
+    BUCKET,
+    bucket,
+    client,
+    line_of,
+    make_document_reply,
+    make_error_reply,
+    make_object_reply,
+    make_reply,
+)
 from wire_rig import COLOURS, Colour
 
 from holdall.core.objects import BeginUpload, GetTags, ObjectRequest, PutObject
 from holdall.errors import AccessDeniedError, ConfigurationError, MalformedReplyError, ObjectNotFoundError
 
 TAGS = {"colour": "red", "a b": "1 + 1 = 2", "ü/@:._-": ""}
-BEGUN = tells("<R><UploadId>u1</UploadId></R>")
+BEGUN = make_document_reply("<R><UploadId>u1</UploadId></R>")
 
 
 @pytest.fixture(params=COLOURS)
@@ -40,7 +49,7 @@ def test_tags_are_sent_as_a_query(colour: Colour, request_: ObjectRequest[Any], 
     assert dict(parse_qsl(sent, keep_blank_values=True)) == TAGS
 
 
-def test_no_tags_are_not_sent(colour: Colour) -> None:
+def test_without_tags_there_is_no_header(colour: Colour) -> None:
     with bucket(make_reply(), BEGUN) as server, client(colour, server) as ours:
 
         async def flow() -> None:
@@ -48,7 +57,7 @@ def test_no_tags_are_not_sent(colour: Colour) -> None:
             await ours.send(BeginUpload("", "a"))
 
         ours.finish(flow)
-    assert not [asked for asked in server.requests if "x-amz-tagging" in asked.headers]
+    assert not [received for received in server.requests if "x-amz-tagging" in received.headers]
 
 
 @pytest.mark.parametrize("namespace", ["", ' xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'])
@@ -57,30 +66,33 @@ def test_tags_are_read_from_their_document(colour: Colour, namespace: str) -> No
         f"<Tagging{namespace}><TagSet><Tag><Key>colour</Key><Value>red</Value></Tag>"
         "<Tag><Key>a &lt; ü</Key><Value></Value></Tag><Tag><Key>b</Key><Value/></Tag></TagSet></Tagging>"
     )
-    with bucket(tells(document)) as server, client(colour, server, prefix="p/") as ours:
+    with bucket(make_document_reply(document)) as server, client(colour, server, prefix="p/") as ours:
         assert ours.ask(GetTags("", "a b")) == {"colour": "red", "a < ü": "", "b": ""}
     assert line_of(server.requests[0]) == ("GET", f"/{BUCKET}/p/a%20b?tagging=")
 
 
 def test_an_object_without_tags_has_none(colour: Colour) -> None:
     for document in ("<Tagging><TagSet/></Tagging>", "<Tagging/>"):
-        with bucket(tells(document)) as server, client(colour, server) as ours:
+        with bucket(make_document_reply(document)) as server, client(colour, server) as ours:
             assert ours.ask(GetTags("", "a")) == {}
 
 
-def test_what_cannot_be_asked_is_told(colour: Colour) -> None:
+def test_tags_that_cannot_be_read_are_an_error(colour: Colour) -> None:
     for step, error in (
-        (denies("NoSuchKey", 404), ObjectNotFoundError),
-        (denies("AccessDenied", 403), AccessDeniedError),
-        (denies("NotImplemented", 501), ConfigurationError),
-        (tells("<Tagging><TagSet><Tag><Value>red</Value></Tag></TagSet></Tagging>"), MalformedReplyError),
+        (make_error_reply("NoSuchKey", 404), ObjectNotFoundError),
+        (make_error_reply("AccessDenied", 403), AccessDeniedError),
+        (make_error_reply("NotImplemented", 501), ConfigurationError),
+        (
+            make_document_reply("<Tagging><TagSet><Tag><Value>red</Value></Tag></TagSet></Tagging>"),
+            MalformedReplyError,
+        ),
     ):
         with bucket(step) as server, client(colour, server) as ours, pytest.raises(error):
             ours.ask(GetTags("", "a"))
 
 
 @pytest.mark.parametrize("body", [b"", b"words", b"<words/>", b"\xff\x00"])
-def test_a_server_that_answers_with_the_object_keeps_no_tags(colour: Colour, body: bytes) -> None:
+def test_a_server_that_returns_the_object_instead_does_not_support_tags(colour: Colour, body: bytes) -> None:
     with (
         bucket(make_object_reply(body)) as server,
         client(colour, server) as ours,

@@ -1,4 +1,4 @@
-"""Large bodies: announced, sent from where they are, received in one place, and never left half known."""
+"""Large bodies: announced with Expect, received into one buffer, and never mistaken for complete when cut short."""
 
 from __future__ import annotations
 
@@ -14,8 +14,18 @@ from typing import Any, TypeVar
 
 import pytest
 from rig.colour import finish
-from s3_rig import ETAG, UNMOVED, WANTED, BucketServer, bucket, client, denies, make_object_reply, make_reply
-from scripted_server import CLOSE, Asked, Step, http, silence
+from s3_rig import (
+    ASK_FOR_BODY,
+    ETAG,
+    IGNORE_ANNOUNCEMENT,
+    BucketServer,
+    bucket,
+    client,
+    make_error_reply,
+    make_object_reply,
+    make_reply,
+)
+from scripted_server import CLOSE, ReceivedRequest, Step, http, silence
 from test_wire_tls import make_certificate
 from wire_rig import COLOURS, Colour, lane_of, request, target_of
 
@@ -48,7 +58,7 @@ def some_bytes(size: int) -> bytes:
 
 
 class Caller:
-    """Exchanges with one server, all on one transport."""
+    """Exchanges with one server over one transport."""
 
     def __init__(self, colour: Colour, server: BucketServer, **options: Any) -> None:
         self.transport = Transport(target_of(server.url, **options))
@@ -84,14 +94,18 @@ def answer_with(body: bytes) -> Step:
     return Step((http(200, {"Content-Length": len(body)}, body),))
 
 
-# --- there and back ---
+# --- bodies of requests and replies ---
 
 
 @pytest.mark.parametrize("announced", [False, True])
 def test_bodies_of_every_size_arrive_and_come_back(colour: Colour, announced: bool) -> None:
-    def answer(asked: Asked) -> Step:
-        unread = asked.headers.get("expect") == "100-continue" and not asked.body
-        return WANTED if unread and asked.headers["content-length"] != "0" else answer_with(asked.body)
+    def answer(received: ReceivedRequest) -> Step:
+        unread = received.headers.get("expect") == "100-continue" and not received.body
+        return (
+            ASK_FOR_BODY
+            if unread and received.headers["content-length"] != "0"
+            else answer_with(received.body)
+        )
 
     async def flow() -> None:
         for size in SIZES:
@@ -105,7 +119,7 @@ def test_bodies_of_every_size_arrive_and_come_back(colour: Colour, announced: bo
 
 
 @pytest.mark.parametrize("cuts", [(10, 200, 300_000), (-1,), (-MEGABYTE,), (-MEGABYTE + 1, -MEGABYTE // 2)])
-def test_a_body_in_pieces_is_put_together_in_its_place(colour: Colour, cuts: tuple[int, ...]) -> None:
+def test_a_body_in_pieces_is_assembled(colour: Colour, cuts: tuple[int, ...]) -> None:
     body = some_bytes(MEGABYTE)
     reply = http(200, {"Content-Length": len(body)}, body)
     edges = [0, *(cut % len(reply) for cut in cuts), len(reply)]
@@ -120,7 +134,7 @@ def test_a_body_in_pieces_is_put_together_in_its_place(colour: Colour, cuts: tup
     assert server.connections == 1
 
 
-def test_bodies_are_received_into_one_room_after_each_other(colour: Colour) -> None:
+def test_bodies_are_received_into_one_buffer_one_after_the_other(colour: Colour) -> None:
     sizes = (MEGABYTE, 300_000, 10, 2 * MEGABYTE, 200_000)
     failure = http(500, {"Content-Length": 200_000}, some_bytes(200_000))
     short = http(200, {"Content-Length": 300_000}, b"x" * 299_999)
@@ -136,16 +150,18 @@ def test_bodies_are_received_into_one_room_after_each_other(colour: Colour) -> N
             for size in sizes:
                 assert (await call(method="GET", room=room)).body == some_bytes(size)
             last = room.take(10)
-            assert last == some_bytes(10), "it came into the room"
+            assert last == some_bytes(10), "the body was received into the room"
             failed = await call(method="GET", room=room)
-            assert (failed.body, type(failed.body)) == (some_bytes(200_000), bytes), "the caller reads that"
+            assert (failed.body, type(failed.body)) == (some_bytes(200_000), bytes), (
+                "an error has its own bytes"
+            )
             with pytest.raises(Broken):
                 await call(method="GET", room=room)
 
         call.finish(flow())
 
 
-def test_what_comes_after_a_large_body_spoils_the_connection(colour: Colour) -> None:
+def test_a_connection_with_surplus_bytes_after_a_large_body_is_not_used_again(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
     reply = http(200, {"Content-Length": len(body)}, body)
     with bucket(Step((reply + b"surplus",)), answer_with(b"next")) as server:
@@ -160,7 +176,7 @@ def test_what_comes_after_a_large_body_spoils_the_connection(colour: Colour) -> 
     assert server.connections == 2
 
 
-def test_a_large_body_that_breaks_off_is_no_body(colour: Colour) -> None:
+def test_a_large_body_that_is_cut_short_is_an_error(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
     short = http(200, {"Content-Length": len(body)}, body[:-1])
     with bucket(Step((short,), end="close"), answer_with(b"next")) as server:
@@ -175,7 +191,7 @@ def test_a_large_body_that_breaks_off_is_no_body(colour: Colour) -> None:
     assert server.connections == 2
 
 
-def test_a_large_body_that_does_not_come_is_not_waited_for_without_end(colour: Colour) -> None:
+def test_a_large_body_that_stops_arriving_times_out(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
     short = http(200, {"Content-Length": len(body)}, body[: MEGABYTE // 2])
     with bucket(Step((short, threading.Event()))) as server:
@@ -184,9 +200,9 @@ def test_a_large_body_that_does_not_come_is_not_waited_for_without_end(colour: C
             call.finish(call(method="GET"))
 
 
-def test_an_event_loop_waits_for_a_body_as_long_as_it_moves() -> None:
+def test_an_async_read_waits_for_a_body_while_bytes_arrive() -> None:
     async def flow() -> tuple[bytes, bool]:
-        stream = AwaitingStream(read_timeout=0.0)  # every turn of the loop is as long as it may take
+        stream = AwaitingStream(read_timeout=0.0)  # it times out if one turn of the loop brings no byte
         stream.begin(Limit(60.0))
         place = bytearray(6)
         filling = asyncio.ensure_future(stream.fill(memoryview(place)))
@@ -199,7 +215,7 @@ def test_an_event_loop_waits_for_a_body_as_long_as_it_moves() -> None:
     assert asyncio.run(flow()) == (b"abcdef", True)
 
 
-def test_an_event_loop_does_not_wait_for_a_body_that_stands_still() -> None:
+def test_an_async_read_does_not_wait_for_a_body_that_stops_arriving() -> None:
     async def flow() -> None:
         stream = AwaitingStream(read_timeout=0.0)
         stream.begin(Limit(60.0))
@@ -213,7 +229,7 @@ def test_an_event_loop_does_not_wait_for_a_body_that_stands_still() -> None:
     asyncio.run(flow())
 
 
-def test_a_body_over_the_limit_is_not_read(colour: Colour) -> None:
+def test_a_body_with_a_length_over_the_limit_is_not_read(colour: Colour) -> None:
     with bucket(answer_with(b"x" * 11), answer_with(b"x" * 10)) as server:
         call = Caller(colour, server)
 
@@ -258,9 +274,9 @@ def test_a_reply_without_a_body_keeps_the_connection(colour: Colour) -> None:
 # --- announced bodies ---
 
 
-def test_who_refuses_by_the_head_does_not_get_the_body(colour: Colour) -> None:
+def test_a_server_that_refuses_the_head_does_not_get_the_body(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
-    with bucket(denies("AccessDenied", 403), WANTED, make_reply()) as server:
+    with bucket(make_error_reply("AccessDenied", 403), ASK_FOR_BODY, make_reply()) as server:
         call = Caller(colour, server)
 
         async def flow() -> list[int]:
@@ -269,10 +285,10 @@ def test_who_refuses_by_the_head_does_not_get_the_body(colour: Colour) -> None:
         assert call.finish(flow()) == [403, 200]
     refused, accepted = server.requests
     assert (refused.body, accepted.body) == (b"", body)
-    assert server.connections == 2, "a connection on which a body is owed is not used again"
+    assert server.connections == 2, "a connection with an unsent body must not be used again"
 
 
-def test_who_accepts_a_body_that_was_not_sent_is_not_believed(colour: Colour) -> None:
+def test_a_success_before_the_body_was_sent_is_malformed(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
     with bucket(make_reply()) as server:
         call = Caller(colour, server)
@@ -281,7 +297,7 @@ def test_who_accepts_a_body_that_was_not_sent_is_not_believed(colour: Colour) ->
     assert server.requests[0].body == b""
 
 
-def test_other_interim_replies_are_waited_through(colour: Colour) -> None:
+def test_other_interim_replies_are_ignored(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
     hints = b"HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n"
     with bucket(Step((hints, b"HTTP/1.1 100 Continue\r\n\r\n")), make_reply()) as server:
@@ -290,34 +306,34 @@ def test_other_interim_replies_are_waited_through(colour: Colour) -> None:
     assert server.requests[0].body == body
 
 
-def test_a_server_that_says_nothing_gets_the_body_and_is_not_asked_again(
+def test_a_server_without_a_continue_gets_the_body_and_no_further_announcements(
     colour: Colour, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(exchange_module, "PATIENCE_SECONDS", 0.01)
     body = some_bytes(MEGABYTE)
-    with bucket(UNMOVED, make_reply(), make_reply()) as server:
+    with bucket(IGNORE_ANNOUNCEMENT, make_reply(), make_reply()) as server:
         call = Caller(colour, server)
 
         async def flow() -> list[int]:
             return [(await call(body, announced=True)).status for _ in range(2)]
 
         assert call.finish(flow()) == [200, 200]
-    assert [asked.body for asked in server.requests] == [body, body]
-    assert [asked.headers.get("expect") for asked in server.requests] == ["100-continue", None]
+    assert [received.body for received in server.requests] == [body, body]
+    assert [received.headers.get("expect") for received in server.requests] == ["100-continue", None]
     assert server.connections == 1
 
 
-def test_a_word_that_comes_late_is_no_reply(colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_continue_is_not_taken_for_the_reply(colour: Colour, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange_module, "PATIENCE_SECONDS", 0.01)
     body = some_bytes(MEGABYTE)
     late = Step((b"HTTP/1.1 100 Continue\r\n\r\n" + http(200, {"Content-Length": 4}, b"late"),))
-    with bucket(UNMOVED, late) as server:
+    with bucket(IGNORE_ANNOUNCEMENT, late) as server:
         call = Caller(colour, server)
         assert call.finish(call(body, announced=True)).body == b"late"
     assert len(server.requests) == 1
 
 
-def test_a_server_that_goes_away_before_it_wants_the_body_leaves_nothing_known(colour: Colour) -> None:
+def test_a_connection_that_breaks_before_the_continue_is_an_error(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
     with bucket(
         CLOSE, Step((b"HTTP/1.1 100",), end="close"), Step((b"nonsense\r\n\r\n",), end="close")
@@ -332,8 +348,8 @@ def test_a_server_that_goes_away_before_it_wants_the_body_leaves_nothing_known(c
         call.finish(flow())
 
 
-def test_who_stops_listening_is_heard(colour: Colour) -> None:
-    """A refusal that comes in the middle of a body, with the connection closed behind it."""
+def test_a_refusal_during_the_body_is_read(colour: Colour) -> None:
+    """The server refuses in the middle of the body and closes the connection."""
     body = some_bytes(16 * MEGABYTE)
     refusal = http(400, {"Content-Length": 2, "Connection": "close"}, b"no")
     with hang_up(refusal) as url:
@@ -346,7 +362,7 @@ def test_who_stops_listening_is_heard(colour: Colour) -> None:
         try:
             reply = finish(colour, flow())
         except Broken:
-            reply = None  # the reset may overtake the refusal: then nothing was heard, and that is said
+            reply = None  # the reset may arrive before the refusal: then the exchange is broken
         finally:
             transport.close()
     assert reply is None or (reply.status, reply.body, reply.reusable) == (400, b"no", False)
@@ -354,7 +370,7 @@ def test_who_stops_listening_is_heard(colour: Colour) -> None:
 
 @contextmanager
 def hang_up(reply: bytes) -> Iterator[str]:
-    """A server that reads the head of one request, answers, and reads no more."""
+    """Run a server that reads the head of one request, answers, and stops reading."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def serve() -> None:
@@ -370,24 +386,24 @@ def hang_up(reply: bytes) -> Iterator[str]:
         thread.join()
 
 
-# --- through the service ---
+# --- the service ---
 
 
 def test_a_large_part_is_announced_and_a_small_one_is_not(colour: Colour) -> None:
     upload = Upload("a", "u1")
-    with bucket(WANTED, make_reply(), make_reply()) as server, client(colour, server) as ours:
+    with bucket(ASK_FOR_BODY, make_reply(), make_reply()) as server, client(colour, server) as ours:
 
         async def flow() -> None:
             await ours.send(UploadPart("", upload, 1, some_bytes(MEGABYTE)))
             await ours.send(UploadPart("", upload, 2, some_bytes(MEGABYTE - 1)))
 
         ours.finish(flow)
-    assert [asked.headers.get("expect") for asked in server.requests] == ["100-continue", None]
+    assert [received.headers.get("expect") for received in server.requests] == ["100-continue", None]
 
 
-def test_a_body_that_is_refused_by_its_head_is_an_error_like_any(colour: Colour) -> None:
+def test_a_put_that_is_refused_by_its_head_raises_the_error(colour: Colour) -> None:
     with (
-        bucket(denies("AccessDenied", 403)) as server,
+        bucket(make_error_reply("AccessDenied", 403)) as server,
         client(colour, server) as ours,
         pytest.raises(AccessDeniedError, match="about AccessDenied"),
     ):
@@ -395,7 +411,7 @@ def test_a_body_that_is_refused_by_its_head_is_an_error_like_any(colour: Colour)
     assert server.requests[0].body == b""
 
 
-def test_a_server_that_cannot_be_asked_gets_the_body_at_once(colour: Colour) -> None:
+def test_a_server_that_refuses_announcements_gets_the_body_at_once(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
     steps = [Step((http(417, {"Content-Length": 0}),)), make_reply(), make_reply()]
     with bucket(*steps) as server, client(colour, server) as ours:
@@ -405,11 +421,11 @@ def test_a_server_that_cannot_be_asked_gets_the_body_at_once(colour: Colour) -> 
                 assert (await ours.send(PutObject("", "a", body))).etag == ETAG
 
         ours.finish(flow)
-    assert [asked.headers.get("expect") for asked in server.requests] == ["100-continue", None, None]
+    assert [received.headers.get("expect") for received in server.requests] == ["100-continue", None, None]
     assert ours.pace.sleeps == []
 
 
-def test_a_download_that_breaks_off_is_read_again(colour: Colour) -> None:
+def test_a_download_that_is_cut_short_is_repeated(colour: Colour) -> None:
     body = some_bytes(MEGABYTE)
     whole = make_object_reply(body).parts[0]
     assert isinstance(whole, bytes)
@@ -421,7 +437,7 @@ def test_a_download_that_breaks_off_is_read_again(colour: Colour) -> None:
     assert len(server.requests) == 2
 
 
-def test_a_silent_server_is_given_up_after_the_time_it_has(
+def test_a_get_from_a_silent_server_times_out(
     colour: Colour,
 ) -> None:
     with (
@@ -438,13 +454,13 @@ def test_a_silent_server_is_given_up_after_the_time_it_has(
 @pytest.mark.skipif(
     shutil.which("openssl") is None, reason="openssl, which makes the certificates, is not installed"
 )
-def test_large_bodies_travel_over_tls_too(
+def test_large_bodies_are_sent_over_tls_too(
     colour: Colour, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = make_certificate(tmp_path, "IP:127.0.0.1")
     monkeypatch.setenv("AWS_CA_BUNDLE", str(own.file))
     body = some_bytes(2 * MEGABYTE + 3)
-    steps = [WANTED, make_reply(), make_object_reply(body), denies("AccessDenied", 403)]
+    steps = [ASK_FOR_BODY, make_reply(), make_object_reply(body), make_error_reply("AccessDenied", 403)]
     with (
         bucket(*steps, tls=own.server_side()) as server,
         client(colour, server, tls=tls_context()) as ours,

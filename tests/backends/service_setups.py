@@ -1,7 +1,7 @@
-"""The services that are held to the contract, and how each is opened.
+"""The services that must satisfy the contract, and how to open each.
 
-Beside each service as it is: a mirror of two, a bucket below a prefix, and a bucket whose server is said to ignore
-conditions, so that claims stand in for them (of that one only what it is about).
+Besides each plain service: a mirror of two services, a bucket with a key prefix, and a bucket that is configured as if
+its server ignored conditions, so that claims replace them (that one runs only the checks of conditions).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from holdall.core.requests import Request
 from holdall.testing import ServiceCapability, ServiceCheck
 from holdall.testing.file_contract import Calls
 
-__all__ = ["WAYS", "HeldClaims", "Opening", "Way"]
+__all__ = ["SETUPS", "HeldClaims", "Opening", "Setup"]
 
 R = TypeVar("R")
 Opening = Callable[[], AbstractContextManager[Backend]]
@@ -40,11 +40,11 @@ BUCKET = "holdall-contract"
 
 
 @dataclass(frozen=True)
-class Way:
-    """A service; with ``about`` it is held only to what needs one of those capabilities.
+class Setup:
+    """A service. With ``about``, it runs only the checks that need one of those capabilities.
 
-    One without a ``turn`` is held to the contract in both colours. The others have one colour for each sentence, which
-    takes turns, and both under torture.
+    Without a ``turn``, a service runs every check in both colours. With one, it runs each check in one colour, by
+    turns, and in both under torture.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Way:
     lacks: frozenset[ServiceCapability] = frozenset()
     about: frozenset[ServiceCapability] | None = None
     sampled: bool = False
-    """Whether half of the sentences are enough for every day: it is another service with one change."""
+    """Whether half of the checks are enough for an everyday run, because the service is a variant of another one."""
 
     def colours(self, check: ServiceCheck) -> tuple[Calls, ...]:
         if TORTURE or self.turn is None:
@@ -70,7 +70,7 @@ class Way:
 
 
 @contextmanager
-def in_memory() -> Iterator[MemoryService]:
+def open_memory_service() -> Iterator[MemoryService]:
     service = MemoryService(secret=SECRET, base_url=BASE_URL)
     try:
         yield service
@@ -79,7 +79,7 @@ def in_memory() -> Iterator[MemoryService]:
 
 
 @contextmanager
-def on_disk() -> Iterator[DiskService]:
+def open_disk_service() -> Iterator[DiskService]:
     with tempfile.TemporaryDirectory() as directory:
         service = DiskService(directory, secret=SECRET, base_url=BASE_URL)
         try:
@@ -89,7 +89,7 @@ def on_disk() -> Iterator[DiskService]:
 
 
 class _Mirror:
-    """A mirror, which closes what it is made of, as a registry would."""
+    """A mirror that closes its services, as a registry would."""
 
     def __init__(self, **services: Backend) -> None:
         self._services = services
@@ -118,7 +118,7 @@ def open_mirror() -> Iterator[_Mirror]:
 
 
 class HeldClaims:
-    """Claims in this process."""
+    """Claims kept in the memory of this process."""
 
     def __init__(self) -> None:
         self._held: dict[str, str] = {}
@@ -139,7 +139,7 @@ class HeldClaims:
         self.release_blocking(key)
 
 
-def in_a_bucket(prefix: str = "", *, claimed: bool = False) -> Opening:
+def make_s3_opening(prefix: str = "", *, claimed: bool = False) -> Opening:
     @contextmanager
     def open_s3() -> Iterator[S3Service]:
         url = start_server("ministack")
@@ -172,22 +172,24 @@ def _bucket(url: str) -> None:
 
 
 TOKENS: frozenset[ServiceCapability] = frozenset({"served_urls"})
-"""What is lacking where a web app has to serve the URLs."""
+"""Missing in services whose URLs a web application must serve."""
 PARTS: frozenset[ServiceCapability] = frozenset({"digests_of_parts"})
-"""What is missing in services that never see an object made of parts as a whole."""
+"""Missing in services that never see the whole of an object uploaded in parts."""
 TAGS: frozenset[ServiceCapability] = frozenset({"replaced_tags", "tags_of_uploads"})
-"""What is lacking where the server takes tags with a put alone, and leaves those that were there otherwise."""
+"""Missing where the server accepts tags only with a put, and keeps the existing tags with any other write."""
 CREATION: frozenset[ServiceCapability] = frozenset({"conditional_puts", "conditional_copies"})
 
 MATCHES: frozenset[ServiceCapability] = frozenset({"conditional_deletions", "conditional_replacements"})
-"""What nothing stands in for where the server ignores conditions."""
+"""Missing where the server ignores conditions, because claims cannot replace these."""
 
 BOTH: tuple[Calls, ...] = ("blocking", "awaiting")
-WAYS = (
-    Way("memory", in_memory, 1, TOKENS),
-    Way("disk", on_disk, 0, TOKENS | PARTS),
-    Way("mirror", open_mirror, 1, TOKENS),
-    Way("S3", in_a_bucket(), 0, PARTS | TAGS),
-    Way("S3 below a prefix", in_a_bucket("some/where ü"), 1, PARTS | TAGS | {"long_keys"}, sampled=True),
-    Way("S3 with claims", in_a_bucket(claimed=True), lacks=PARTS | MATCHES, about=CREATION),
+SETUPS = (
+    Setup("memory", open_memory_service, 1, TOKENS),
+    Setup("disk", open_disk_service, 0, TOKENS | PARTS),
+    Setup("mirror", open_mirror, 1, TOKENS),
+    Setup("S3", make_s3_opening(), 0, PARTS | TAGS),
+    Setup(
+        "S3 below a prefix", make_s3_opening("some/where ü"), 1, PARTS | TAGS | {"long_keys"}, sampled=True
+    ),
+    Setup("S3 with claims", make_s3_opening(claimed=True), lacks=PARTS | MATCHES, about=CREATION),
 )
