@@ -56,6 +56,7 @@ from holdall.errors import (
 )
 
 R = TypeVar("R")
+T = TypeVar("T")
 Plan = Callable[[Catalog, Any, Sequence[Checked]], Work[Any]]
 
 _READERS = 4
@@ -69,6 +70,8 @@ class EmbeddedBackend:
     """
 
     sees_through = True  # writes run to their end, even if the caller is cancelled
+    _writer: Writer | None
+    _writer_lock: threading.Lock
 
     def __init__(
         self,
@@ -89,7 +92,8 @@ class EmbeddedBackend:
             raise
         self._upkeep = Upkeep(clock)
         self._reader = Reader("holdall-read", _READERS)
-        self._writers = _Writers()
+        self._forget_writer()
+        call_after_fork(self._forget_writer)
         self._plans: dict[type, Plan] = {
             GetItem: lookup.plan_get,
             BatchGet: lookup.plan_batch_get,
@@ -162,14 +166,27 @@ class EmbeddedBackend:
                 return reply  # type: ignore[no-any-return]
         self._connections.check_open()
         if request.writes:
-            return await self._writers.get(self).write(request)  # type: ignore[no-any-return]
+            writer = self._writer or self._start_writer()
+            return await writer.write(request)  # type: ignore[no-any-return]
         return await self._reader.read(self.send_blocking, request)  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """Finish running requests and close the file."""
         self._connections.close()
         self._reader.close()
-        self._writers.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _start_writer(self) -> Writer:
+        """The thread that writes for async code, started when it is first needed."""
+        with self._writer_lock:
+            self._writer = self._writer or Writer(self.send_blocking, self.send_together)
+            return self._writer
+
+    def _forget_writer(self) -> None:
+        """In a forked child, the parent's thread does not exist, nor does the holder of the lock."""
+        self._writer = None
+        self._writer_lock = threading.Lock()
 
     def _answer_whole(self, request: StoreRequest[Any]) -> Any:
         """Copy the whole store to a file, or from one."""
@@ -223,33 +240,6 @@ def _current_catalog(connection: sqlite3.Connection) -> Catalog:
     layout.file_version(connection)
     return Catalog.load(connection)
 
-
-class _Writers:
-    """The engine's thread that writes for async code, started when it is first needed."""
-
-    _writer: Writer | None
-
-    def __init__(self) -> None:
-        self.forget()
-        call_after_fork(self.forget)
-
-    def get(self, backend: EmbeddedBackend) -> Writer:
-        if self._writer is None:
-            with self._lock:
-                self._writer = self._writer or Writer(backend.send_blocking, backend.send_together)
-        return self._writer
-
-    def close(self) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-    def forget(self) -> None:
-        """In a forked child the parent's thread does not exist."""
-        self._lock = threading.Lock()
-        self._writer = None
-
-
-T = TypeVar("T")
 
 EVERY_SECONDS = 60.0
 AT_A_TIME = 100
