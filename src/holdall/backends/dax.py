@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import os
 import re
-from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from holdall.backends.aws.backend import AwsBackend
 from holdall.backends.aws.courier import Manner, Pace
 from holdall.backends.dynamodb.boto import (
+    AS_BYTES,
+    AS_TEXT,
     convert,
-    encode_binary,
     explain_unanswered,
     name_method,
     rebuild_reply,
@@ -54,6 +54,9 @@ _REGION = re.compile(r"\.dax-clusters\.([a-z0-9-]+)\.amazonaws\.com")
 _HINT = (
     "check the endpoint, its port and the security group; a cluster can be reached only from inside its VPC"
 )
+
+_OURS = {**AS_TEXT, "N": canonical_number}
+"""The form of DynamoDB's own replies: binary as base64, numbers in their canonical text."""
 
 
 def dax(
@@ -172,7 +175,8 @@ class _DaxCourier:
 
         try:
             method = getattr(self._client(), name_method(call.operation))
-            return cast("Mapping[str, Any]", _convert_answer(method(**convert(call.payload, b64decode))))
+            found = method(**convert(call.payload, AS_BYTES))
+            return cast("Mapping[str, Any]", convert(found, _OURS))
         except ClientError as error:
             raise _translate_error(call, error) from error
         except BotoCoreError as error:
@@ -225,22 +229,3 @@ def _translate_error(call: Call, error: Any) -> HoldallError:
         return ServiceError(about)
     response = {**error.response, "Error": {**facts, "Code": code}}
     return explain_failure(rebuild_reply(response), call.operation, call.payload).error
-
-
-def _convert_answer(part: Any) -> Any:
-    """A reply in DynamoDB's own form: binary as base64, numbers in their canonical text."""
-    if isinstance(part, Mapping):
-        if len(part) == 1:
-            ((kind, content),) = part.items()
-            if kind == "N" and isinstance(content, str):
-                return {"N": canonical_number(content)}
-            if kind == "B" and isinstance(content, bytes | bytearray):
-                return {"B": encode_binary(content)}
-            if kind == "NS" and isinstance(content, list | tuple):
-                return {"NS": [canonical_number(member) for member in content]}
-            if kind == "BS" and isinstance(content, list | tuple):
-                return {"BS": [encode_binary(member) for member in content]}
-        return {name: _convert_answer(member) for name, member in part.items()}
-    if isinstance(part, list | tuple):
-        return [_convert_answer(member) for member in part]
-    return part

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import threading
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias, cast
 from zlib import crc32
 
 from holdall.backends.aws.backend import AwsBackend
@@ -76,7 +76,7 @@ class _BotoCourier:
         """Note how one send ended; the client still decides whether to send again."""
         self._sends.damaged = response is not None and _is_damaged(response[0])
         if response is not None:
-            parsed = convert(response[1], encode_binary)
+            parsed = convert(response[1], AS_TEXT)
             failing = response[0].status_code != 200 and "Error" in parsed
             self._sends.unknown |= (
                 failing and explain_failure(rebuild_reply(parsed), "", {}).remedy == "server"
@@ -115,14 +115,14 @@ class _BotoCourier:
         self._listen()
         self._sends.unknown = self._sends.damaged = False
         try:
-            found = method(**convert(call.payload, b64decode))
-            answer = cast("Mapping[str, Any]", convert(found, encode_binary))
+            found = method(**convert(call.payload, AS_BYTES))
+            answer = cast("Mapping[str, Any]", convert(found, AS_TEXT))
             if not self._sends.damaged:
                 return answer
             garbled = MalformedReplyError(f"{call.operation}: the reply was truncated or corrupted")
             failure = Failure(garbled, "server")
         except ClientError as error:
-            response = convert(error.response, encode_binary)
+            response = convert(error.response, AS_TEXT)
             failure = explain_failure(rebuild_reply(response), call.operation, call.payload)
         except BotoCoreError as error:
             failure = explain_unanswered(call, error)
@@ -194,16 +194,25 @@ def encode_binary(raw: bytes | bytearray) -> str:
     return b64encode(raw).decode("ascii")
 
 
-def convert(part: Any, binary: Any) -> Any:
-    """The same JSON with binary attributes in the other form: the SDK uses bytes where we use base64 text."""
+Conversions: TypeAlias = Mapping[str, Callable[[Any], object]]
+"""Functions that convert the content of an attribute, by its type; they also convert the members of its sets."""
+
+AS_BYTES: Conversions = {"B": b64decode}
+AS_TEXT: Conversions = {"B": encode_binary}
+"""The SDK uses bytes for binary attributes where we use base64 text."""
+
+
+def convert(part: Any, conversions: Conversions) -> Any:
+    """The same JSON with the attributes of some types in another form."""
     if isinstance(part, Mapping):
         if len(part) == 1:
             ((kind, content),) = part.items()
-            if kind == "B" and isinstance(content, str | bytes):
-                return {"B": binary(content)}
-            if kind == "BS" and isinstance(content, list | tuple):
-                return {"BS": [binary(member) for member in content]}
-        return {name: convert(member, binary) for name, member in part.items()}
+            of_one, of_member = conversions.get(kind), conversions.get(kind.removesuffix("S"))
+            if of_one is not None and isinstance(content, str | bytes | bytearray):
+                return {kind: of_one(content)}
+            if of_member is not None and isinstance(content, list | tuple):
+                return {kind: [of_member(member) for member in content]}
+        return {name: convert(member, conversions) for name, member in part.items()}
     if isinstance(part, list | tuple):
-        return [convert(member, binary) for member in part]
+        return [convert(member, conversions) for member in part]
     return part
