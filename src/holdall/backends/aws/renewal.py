@@ -22,6 +22,7 @@ from holdall.backends.fork import call_after_fork
 from holdall.backends.port.once import BlockingOnce, Flight, Memo
 from holdall.core.frozen import dataclass
 from holdall.core.port import run
+from holdall.core.telemetry import warn
 from holdall.errors import CredentialsError
 
 _EARLY = 15 * 60.0
@@ -160,9 +161,8 @@ class RenewedCredentials:
                 return None
             again = min(now + _PAUSE, end)
             self._held = _Held(held.credentials, again, max(held.late, again))
-        import logging  # loaded only if there is something to log
-
-        logging.getLogger(__name__).warning(
+        warn(
+            "backends.aws.renewal",
             "renewing the AWS credentials failed (%s); the current ones are valid for another %.0f seconds",
             error.message if isinstance(error, CredentialsError) else type(error).__name__,
             end - now,

@@ -23,6 +23,7 @@ from typing import TypeAlias
 from holdall.backends.disk.attribute import Attributes, beside, moment_of, parse_note
 from holdall.backends.disk.transfer import READ, pieces, read_range
 from holdall.core.digests import Digests
+from holdall.core.telemetry import warn
 
 _MOST = 10_000
 _SETTLED = 2_000_000_000  # nanoseconds: file systems record times of change no more finely
@@ -51,7 +52,12 @@ class Copies:
             return None
         match = _match(file, found.st_size, kept)
         if match is None:
-            _warn(key)
+            warn(
+                "files",
+                "the bytes of %r do not match their digest: a copy damaged them, or another program wrote them;"
+                " they are read without their content type, metadata and digests",
+                key,
+            )
         else:
             with suppress(OSError):
                 os.utime(file, ns=(found.st_atime_ns, moment_of(match[0])))
@@ -104,13 +110,3 @@ def _match(file: int, size: int, kept: list[tuple[str, Attributes]]) -> tuple[st
         if (each.sha256 == digests.sha256 if each.sha256 else each.md5 == digests.md5)
     ]
     return max(matches, key=lambda match: moment_of(match[0]), default=None)
-
-
-def _warn(key: str) -> None:
-    import logging  # rarely needed, and slow to load
-
-    logging.getLogger("holdall.files").warning(
-        "the bytes of %r do not match their digest: a copy damaged them, or another program wrote them;"
-        " they are read without their content type, metadata and digests",
-        key,
-    )
