@@ -43,7 +43,7 @@ from holdall.backends.disk.attribute import (
 from holdall.backends.disk.copy import Copies
 from holdall.backends.disk.directory import Directories, lock_for_order, lock_for_sure
 from holdall.backends.disk.path import permanent, place_of
-from holdall.backends.disk.scratch import Draft, Scratch
+from holdall.backends.disk.scratch import Draft, Scratch, etag_at
 from holdall.backends.disk.snapshot import Gate
 from holdall.backends.disk.transfer import READ, read_file, write_at
 from holdall.backends.refusal import refuse_other, refuse_taken
@@ -215,7 +215,7 @@ class _Publication(NamedTuple):
             before = self._take_place(absent, if_match)
         except BaseException:
             # after an interrupt, the bytes may already have their name; then the attributes must stay
-            if _etag_at(self.directory, self.name) != etag:
+            if etag_at(self.directory, self.name) != etag:
                 _tidy_away(self.directory, beside(self.name, etag))
             raise
         try:
@@ -264,7 +264,7 @@ class _Publication(NamedTuple):
         lock = lock_for_order if if_match is None else lock_for_sure
         # a new object replaces nothing, so it need not wait for a snapshot
         with nullcontext() if absent else self.gate.enter(), lock(self.directory):
-            before = _etag_at(self.directory, self.name)
+            before = etag_at(self.directory, self.name)
             if if_match is not None and if_match != before:
                 raise refuse_other(self.key)
             try:
@@ -280,7 +280,7 @@ def _delete_in(directory: int, names: Iterable[str]) -> dict[str, OSError]:
     with lock_for_order(directory):
         for name in names:
             try:
-                etag = _etag_at(directory, name)
+                etag = etag_at(directory, name)
                 if etag is not None:
                     os.unlink(name, dir_fd=directory)
                     before[name] = etag
@@ -295,7 +295,7 @@ def _delete_in(directory: int, names: Iterable[str]) -> dict[str, OSError]:
 
 def _delete_match_in(directory: int, name: str, key: str, etag: str) -> None:
     with lock_for_sure(directory):
-        before = _etag_at(directory, name)
+        before = etag_at(directory, name)
         if before is None:
             return
         if before != etag:
@@ -303,13 +303,6 @@ def _delete_match_in(directory: int, name: str, key: str, etag: str) -> None:
         os.unlink(name, dir_fd=directory)
     os.fsync(directory)
     _tidy_away(directory, beside(name, etag))
-
-
-def _etag_at(directory: int, name: str) -> str | None:
-    try:
-        return etag_of(os.stat(name, dir_fd=directory, follow_symlinks=False))
-    except FileNotFoundError:
-        return None
 
 
 def _tidy_away(directory: int, name: str) -> None:

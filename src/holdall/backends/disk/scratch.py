@@ -130,15 +130,16 @@ class Scratch:
             directories, name = place_of(note.key)
             with self._directories.open(directories) as there:
                 second = os.stat(beside(name, etag), dir_fd=there, follow_symlinks=False)
-                if second.st_ino == draft.st_ino and not _has(there, name, etag):
+                if second.st_ino == draft.st_ino and etag_at(there, name) != etag:
                     os.unlink(beside(name, etag), dir_fd=there)
 
 
-def _has(directory: int, name: str, etag: str) -> bool:
+def etag_at(directory: int, name: str) -> str | None:
+    """The identity of the bytes under a name; None if there are none."""
     try:
-        return etag_of(os.stat(name, dir_fd=directory, follow_symlinks=False)) == etag
+        return etag_of(os.stat(name, dir_fd=directory, follow_symlinks=False))
     except FileNotFoundError:
-        return False
+        return None
 
 
 def _remove_tree(parent: int, name: str) -> None:
