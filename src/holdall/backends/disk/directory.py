@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from holdall.backends.durability import make_directory
 from holdall.errors import ConfigurationError, StoreBusyError
 
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -87,7 +88,7 @@ class Directories:
         except FileNotFoundError:
             if not make:
                 raise
-        _make_lasting(self.root)
+        make_directory(self.root)
         return os.open(self.root, _OPEN & ~os.O_NOFOLLOW)
 
 
@@ -166,20 +167,3 @@ def _make(name: str, parent: int) -> None:
     with suppress(FileExistsError):
         os.mkdir(name, dir_fd=parent)
     os.fsync(parent)
-
-
-def _make_lasting(path: Path) -> None:
-    if path.is_dir():
-        return
-    _make_lasting(path.parent)
-    path.mkdir(exist_ok=True)
-    sync_directory(path.parent)
-
-
-def sync_directory(path: Path) -> None:
-    """Make the names in a directory survive a power cut."""
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -19,9 +19,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdall.backends.disk.directory import Directories, sync_directory
+from holdall.backends.disk.directory import Directories
 from holdall.backends.disk.path import OWN
 from holdall.backends.disk.transfer import copy_range
+from holdall.backends.durability import sync_path
 from holdall.core.requests import Done
 from holdall.core.snapshots import Snapshot
 from holdall.errors import ConfigurationError, InvalidRequestError, StoreBusyError, StoreNotWritableError
@@ -215,7 +216,7 @@ def _copy_tree(source: Path, target: Path) -> None:
             draft = there.with_name(f"{entry.name[:100]}{_DRAFT}")
             _copy_file(Path(entry.path), draft)
             draft.rename(there)
-    sync_directory(target)
+    sync_path(target)
 
 
 def _copy_file(source: Path, target: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import sqlite3
 from pathlib import Path
 
+from holdall.backends.durability import make_directory
 from holdall.backends.embedded import layout
 from holdall.core.settings import Durability
 from holdall.errors import (
@@ -24,7 +25,7 @@ def open_file(path: Path | None, durability: Durability, *, make: bool = True) -
     """
     try:
         if path is not None and make:
-            _make_parent(path)
+            make_directory(path.parent)
         connection = sqlite3.connect(
             ":memory:" if path is None else f"{path.as_uri()}?mode={'rwc' if make else 'rw'}",
             uri=path is not None,
@@ -60,19 +61,6 @@ def prepare(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def _make_parent(path: Path) -> None:
-    """Create the directory of the file, durably, before anything is put into it."""
-    if path.parent.is_dir():
-        return
-    _make_parent(path.parent)
-    path.parent.mkdir(exist_ok=True)
-    handle = os.open(path.parent.parent, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def identify(path: Path) -> tuple[int, int]:

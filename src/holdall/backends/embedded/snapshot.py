@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from holdall.backends.durability import sync_path
 from holdall.backends.embedded.catalog import Catalog
 from holdall.backends.embedded.file import prepare
 from holdall.errors import StoreCorruptError, StoreError
@@ -24,11 +24,7 @@ def write_copy(connection: sqlite3.Connection, path: Path) -> None:
         connection.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
         _check(copy, path)
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    sync_path(path)
 
 
 def read_copy(connection: sqlite3.Connection, path: Path) -> None:
