@@ -8,6 +8,7 @@ deleted, with a condition that does not hold.
 from __future__ import annotations
 
 from functools import partial
+from typing import Literal, TypeAlias
 
 from holdall.backends.aws.courier import Pace
 from holdall.backends.s3.call import Call
@@ -22,6 +23,8 @@ from holdall.errors import (
     UnsupportedConditionError,
 )
 
+Write: TypeAlias = Literal["puts", "deletions"]
+
 PROBE = ".holdall-probe-"
 _NO_ETAG = "0" * 32
 """An etag that no object has, not even an empty one."""
@@ -35,8 +38,7 @@ class Conditions:
         self._calls = delivery.calls
         known = True if able is None and delivery.place.amazon else able
         self._absence = known
-        self._match = known
-        self._match_of_deletions = known
+        self._match: dict[Write, bool | None] = {"puts": known, "deletions": known}
 
     @property
     def absence_is_known(self) -> bool:
@@ -49,27 +51,21 @@ class Conditions:
             await pace.alone(partial(self._test_absence, pace))
         return bool(self._absence)
 
-    async def demand_match(self, pace: Pace) -> None:
-        """`UnsupportedConditionError` unless the server can refuse to replace another object (``If-Match``)."""
-        if self._match is None:
+    async def demand_match(self, pace: Pace, writes: Write) -> None:
+        """`UnsupportedConditionError` unless the server can refuse to replace or delete another object
+        (``If-Match``)."""
+        if self._match[writes] is None:
             await pace.alone(partial(self._test_match, pace))
-        if not self._match:
-            raise self.explain_ignored("puts", "any existing object would be replaced", "If-Match")
+        if not self._match[writes]:
+            raise self.explain_ignored(writes, "If-Match")
 
-    async def demand_match_of_deletions(self, pace: Pace) -> None:
-        """`UnsupportedConditionError` unless the server can refuse to delete another object."""
-        if self._match_of_deletions is None:
-            await pace.alone(partial(self._test_match, pace))
-        if not self._match_of_deletions:
-            raise self.explain_ignored("deletions", "any existing object would be deleted", "If-Match")
-
-    def explain_ignored(
-        self, what: str, then: str, header: str, otherwise: str = ""
-    ) -> UnsupportedConditionError:
+    def explain_ignored(self, writes: Write, header: str, otherwise: str = "") -> UnsupportedConditionError:
         """The error if the server ignores a condition, and there is no substitute."""
         place = self._delivery.place
+        done = "replaced" if writes == "puts" else "deleted"
         return UnsupportedConditionError(
-            f"{place.scheme}://{place.authority} ignores conditions on {what}: {then}",
+            f"{place.scheme}://{place.authority} ignores conditions on {writes}: "
+            f"any existing object would be {done}",
             hint=f"use a server that honours {header}{otherwise}",
         )
 
@@ -86,15 +82,15 @@ class Conditions:
             await self._clear(pace, put.key)
 
     async def _test_match(self, pace: Pace) -> None:
-        if self._match is not None and self._match_of_deletions is not None:
+        if None not in self._match.values():
             return
         put = _make_probe()
         await self._delivery.deliver(pace, self._calls.put(put))
         try:
             again = replace(put, if_match=_NO_ETAG)
             deletion = DeleteObject("", put.key, _NO_ETAG)
-            self._match = await self._refuses(pace, self._calls.put(again))
-            self._match_of_deletions = await self._refuses(pace, self._calls.delete(deletion))
+            self._match["puts"] = await self._refuses(pace, self._calls.put(again))
+            self._match["deletions"] = await self._refuses(pace, self._calls.delete(deletion))
         finally:
             await self._clear(pace, put.key)
 

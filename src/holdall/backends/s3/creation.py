@@ -102,7 +102,7 @@ class Creation:
         call = self._calls.put(request, put_id=put_id)
         if not self._delivery.place.amazon:
             await verify(pace, request)
-        await self._conditions.demand_match(pace)
+        await self._conditions.demand_match(pace, "puts")
         try:
             answer = await self._delivery.deliver(pace, call, "settle")
         except Unsettled as doubt:
@@ -132,7 +132,7 @@ class Creation:
         """Complete an upload whose condition is that there is no object, or one with an etag; returns the object if it
         had to be examined."""
         if request.if_match is not None:
-            await self._conditions.demand_match(pace)
+            await self._conditions.demand_match(pace, "puts")
         able = False
         if request.if_absent is not None:
             able = await self._can_refuse(pace)
@@ -171,12 +171,7 @@ class Creation:
         able = await self._conditions.absence(pace)
         if able or self._claims is not None:
             return able
-        raise self._conditions.explain_ignored(
-            "puts",
-            "any existing object would be replaced",
-            "If-None-Match",
-            ", or pass claims to the service",
-        )
+        raise self._conditions.explain_ignored("puts", "If-None-Match", ", or pass claims to the service")
 
     async def _claim(self, pace: Pace, key: str, id: str) -> ObjectInfo | None:
         """Claim a key; returns the object if an earlier claim of the same id has already created it."""

@@ -49,7 +49,7 @@ class Deleter:
     async def _delete_matching(self, pace: Pace, request: DeleteObject) -> None:
         """Delete an object with a given etag. Some servers refuse if there is no object, which counts as success."""
         call = self._calls.delete(request)
-        await self._conditions.demand_match_of_deletions(pace)
+        await self._conditions.demand_match(pace, "deletions")
         lost = False
         try:
             await self._delivery.deliver(pace, call, "settle")
