@@ -12,7 +12,8 @@ reply, it cannot be known whether the first send happened before it.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Protocol
 
 from holdall.backends.aws.courier import Pace
@@ -103,30 +104,18 @@ class Creation:
         if not self._delivery.place.amazon:
             await verify(pace, request)
         await self._conditions.demand_match(pace, "puts")
+        settle = partial(self._settle_replacement, pace, request.key, put_id)
         try:
-            answer = await self._delivery.deliver(pace, call, "settle")
-        except Unsettled as doubt:
-            return await self._settle_replacement(pace, request.key, put_id, doubt)
-        except PreconditionFailedError as error:
-            found = await _recognise(self._settle_replacement(pace, request.key, put_id, Unsettled(error)))
-            if found is None:
-                raise
-            return found
+            answer = await self._deliver(pace, call, settle)
         except ObjectNotFoundError as error:
             raise PreconditionFailedError(f"there is no object {request.key!r} to replace") from error
+        if isinstance(answer, ObjectInfo):
+            return answer
         return put_info(request, answer.reply, self._etags, put_id)
 
     async def copy(self, pace: Pace, call: Call, key: str, put_id: str) -> Answer | ObjectInfo:
         """Have the server copy an object to a key without one; returns the object if it had to be examined."""
-        try:
-            return await self._delivery.deliver(pace, call, "settle")
-        except Unsettled as doubt:
-            return await self._settle_put(pace, key, put_id, doubt)
-        except PreconditionFailedError as error:
-            found = await _recognise(self._settle_put(pace, key, put_id, Unsettled(error)))
-            if found is None:
-                raise
-            return found
+        return await self._deliver(pace, call, partial(self._settle_put, pace, key, put_id))
 
     async def complete(self, pace: Pace, request: CompleteUpload) -> Answer | ObjectInfo:
         """Complete an upload whose condition is that there is no object, or one with an etag; returns the object if it
@@ -194,6 +183,20 @@ class Creation:
             await pace.choose(self._claims.release_blocking, self._claims.release_awaiting, key)
 
     # --- after a lost reply ---
+
+    async def _deliver(
+        self, pace: Pace, call: Call, settle: Callable[[Unsettled], Awaitable[ObjectInfo]]
+    ) -> Answer | ObjectInfo:
+        """Deliver a write; after a lost reply or a refusal, ``settle`` finds out whether the object is its own."""
+        try:
+            return await self._delivery.deliver(pace, call, "settle")
+        except Unsettled as doubt:
+            return await settle(doubt)
+        except PreconditionFailedError as error:
+            found = await _recognise(settle(Unsettled(error)))
+            if found is None:
+                raise
+            return found
 
     async def _settle_put(self, pace: Pace, key: str, put_id: str, doubt: Unsettled) -> ObjectInfo:
         if not isinstance(doubt.error, PreconditionFailedError):
