@@ -11,10 +11,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from holdall.backends.aws.courier import Pace
-from holdall.backends.aws.message import Reply
 from holdall.backends.s3.creation import Creation
 from holdall.backends.s3.delivery import Delivery
-from holdall.backends.s3.document import Document
 from holdall.backends.s3.header import build_tag_header, http_headers
 from holdall.backends.s3.reply import etag_of, part_page, reply_time, unquote
 from holdall.backends.s3.retrieval import Reader
@@ -81,17 +79,11 @@ class Uploader:
         return part_page(answer.read())
 
     async def complete(self, pace: Pace, request: CompleteUpload) -> ObjectInfo:
-        """Complete the upload, which creates the object."""
+        """Complete the upload; returns the object as it is now, or if it cannot be read, as it was created."""
         done = await self._creation.complete(pace, request)
         if isinstance(done, ObjectInfo):
             return done
-        return await self._describe_made(pace, request, done.read(), done.reply)
-
-    async def _describe_made(
-        self, pace: Pace, request: CompleteUpload, result: Document, reply: Reply
-    ) -> ObjectInfo:
-        """The object as it is now; if it cannot be read, as it was created."""
-        etag = unquote(result.get("ETag") or "")
+        etag = unquote(done.read().get("ETag") or "")
         self._etags.learn_parts(etag, [part.etag for part in request.parts])
         try:
             found = await self._reader.head(pace, request.upload.key)
@@ -100,7 +92,7 @@ class Uploader:
         if found is not None and found.etag == etag:
             return found
         size = sum(part.size for part in request.parts)
-        return ObjectInfo(request.upload.key, size, etag, reply_time(reply))
+        return ObjectInfo(request.upload.key, size, etag, reply_time(done.reply))
 
     async def abort(self, pace: Pace, request: AbortUpload) -> Done:
         """Abort an upload."""
