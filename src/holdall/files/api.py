@@ -64,7 +64,7 @@ class Files(_Files):
 
     def open(self, key: str) -> ObjectHandle:
         """Open an object in a ``with`` block, to read it in pieces and from any position."""
-        return ObjectHandle(self._context.context, self.service, key)
+        return ObjectHandle(self._context, key)
 
     def list(self, prefix: str = "") -> Iterator[ListedObject]:
         """Iterate over the objects whose keys begin with a prefix, in key order; pages are fetched as you iterate."""
@@ -109,7 +109,7 @@ class AsyncFiles(_Files):
 
     def open(self, key: str) -> AsyncObjectHandle:
         """Open an object in an ``async with`` block, to read it in pieces and from any position."""
-        return AsyncObjectHandle(self._context.context, self.service, key)
+        return AsyncObjectHandle(self._context, key)
 
     async def list(self, prefix: str = "") -> AsyncIterator[ListedObject]:
         """Iterate over the objects whose keys begin with a prefix, in key order; pages are fetched as you iterate."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdall.core.context import Context
 from holdall.core.frozen import replace
 from holdall.core.objects import (
     BeginUpload,
@@ -50,12 +49,11 @@ async def compose(
 
     Raises `PreconditionFailedError` if a source changes meanwhile. ``if_absent`` and ``if_match`` are as in `put`.
     """
-    context, service = shelf.context, shelf.service
+    port, service = shelf.context.port, shelf.service
     if isinstance(sources, str) or not sources:
         raise InvalidOptionsError(
             "compose needs the keys of the objects to join", hint="pass a list of one or more keys"
         )
-    port = context.port
     put_id = port.new_id() if if_absent else None
     headers = ObjectHeaders(content_type, disposition, cache_control, dict(metadata or {}))
     given = PutObject(service, key, b"", headers, if_absent=put_id, if_match=if_match, tags=dict(tags or {}))
@@ -66,32 +64,32 @@ async def compose(
     if total > MAX_OBJECT:
         raise InvalidRequestError(f"the objects have {total:,} bytes together; the limit is {MAX_OBJECT:,}")
     if total < MIN_PART:
-        pieces = await port.gather([_read(context, service, info, 0, info.size) for info in infos])
+        pieces = await port.gather([_read(shelf, info, 0, info.size) for info in infos])
         body = b"".join([piece.result() for piece in pieces])
         info = await port.send(replace(given, body=body))
     else:
 
         async def fill(upload: Upload, have: Have) -> CompleteUpload:
-            parts = await _Composition(context, service, upload, infos).send_parts()
+            parts = await _Composition(shelf, upload, infos).send_parts()
             return CompleteUpload(service, upload, tuple(parts), if_absent=put_id, if_match=if_match)
 
         info = await upload_parts(port, BeginUpload(service, key, headers, given.tags), fill)
-    await mirror(context, service, key)
+    await mirror(shelf.context, service, key)
     return info
 
 
-async def _read(context: Context, service: str, info: ObjectInfo, start: int, size: int) -> bytes:
+async def _read(shelf: Shelf, info: ObjectInfo, start: int, size: int) -> bytes:
     if not size:
         return b""
-    return (await context.port.send(GetObject(service, info.key, start, size, info.etag))).body
+    return (await shelf.context.port.send(GetObject(shelf.service, info.key, start, size, info.etag))).body
 
 
 class _Composition:
     """The parts of an upload that are made from other objects."""
 
-    def __init__(self, context: Context, service: str, upload: Upload, infos: Sequence[ObjectInfo]) -> None:
-        self._context = context
-        self._service = service
+    def __init__(self, shelf: Shelf, upload: Upload, infos: Sequence[ObjectInfo]) -> None:
+        self._shelf = shelf
+        self._port, self._service = shelf.context.port, shelf.service
         self._upload = upload
         self._infos = infos
         self._parts: list[Part] = []
@@ -110,7 +108,7 @@ class _Composition:
         start = 0
         if self._held:
             start = min(info.size, MIN_PART - len(self._held))
-            self._held += await _read(self._context, self._service, info, 0, start)
+            self._held += await _read(self._shelf, info, 0, start)
             if len(self._held) < MIN_PART:
                 return
             await self._send_held()
@@ -120,11 +118,11 @@ class _Composition:
             copy = CopyPart(
                 self._service, self._upload, len(self._parts) + 1, info.key, start, size, info.etag
             )
-            self._parts.append(await self._context.port.send(copy))
+            self._parts.append(await self._port.send(copy))
             start += size
-        self._held = await _read(self._context, self._service, info, start, info.size - start)
+        self._held = await _read(self._shelf, info, start, info.size - start)
 
     async def _send_held(self) -> None:
         part = UploadPart(self._service, self._upload, len(self._parts) + 1, self._held)
-        self._parts.append(await self._context.port.send(part))
+        self._parts.append(await self._port.send(part))
         self._held = b""

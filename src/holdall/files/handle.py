@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import Self
 
-from holdall.core.context import Context
 from holdall.core.cursor import AwaitingPages, BlockingPages
 from holdall.core.internal import internal
 from holdall.core.objects import DescribeService, GetObject, HeadObject, ObjectInfo
@@ -26,9 +25,9 @@ _LEAST = 256 * 1024
 class _Position:
     """The position in an object, shared by the sync and the async handle."""
 
-    def __init__(self, context: Context, service: str, key: str) -> None:
-        self.context = context
-        self._service = service
+    def __init__(self, shelf: Shelf, key: str) -> None:
+        self._shelf = shelf
+        self.context = shelf.context
         self._key = key
         self.info: ObjectInfo | None = None
         self._step = _PIECE
@@ -40,8 +39,8 @@ class _Position:
 
     async def open(self) -> None:
         port = self.context.port
-        self.info = await port.send(HeadObject(self._service, self._key))
-        self._step = (await port.send(DescribeService(self._service))).part_size
+        self.info = await port.send(HeadObject(self._shelf.service, self._key))
+        self._step = (await port.send(DescribeService(self._shelf.service))).part_size
 
     async def read(self, size: int | None) -> bytes:
         """Up to ``size`` bytes; if that is negative or None, all that are left."""
@@ -69,7 +68,7 @@ class _Position:
             self._ahead = min(self._step, self._ahead * 2 if reads_on and self._held else _LEAST)
             self._held = b""
             size = min(self._step, max(self._ahead, wanted))
-            request = GetObject(self._service, self._key, self.at, size, self.info.etag)
+            request = GetObject(self._shelf.service, self._key, self.at, size, self.info.etag)
             found = await self.context.port.send(request)
             if found.start != self.at or not found.body:
                 raise IntegrityError(
@@ -81,8 +80,8 @@ class _Position:
 
     def pieces(self, start: int, size: int | None, piece_size: int, ahead: int) -> Pieces:
         """A cursor over the pieces of a range."""
-        shelf, info = Shelf(self.context, self._service), self.require_open()
-        return Pieces(shelf, self._key, start, size, known=info, piece_size=piece_size, ahead=ahead)
+        info = self.require_open()
+        return Pieces(self._shelf, self._key, start, size, known=info, piece_size=piece_size, ahead=ahead)
 
     def seek(self, offset: int, whence: int) -> int:
         info = self.require_open()
@@ -108,8 +107,8 @@ class _Position:
 
 class _Handle:
     @internal
-    def __init__(self, context: Context, service: str, key: str) -> None:
-        self._place = _Position(context, service, key)
+    def __init__(self, shelf: Shelf, key: str) -> None:
+        self._place = _Position(shelf, key)
 
     @property
     def info(self) -> ObjectInfo:

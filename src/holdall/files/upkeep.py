@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from math import inf
 
-from holdall.core.context import Context
 from holdall.core.object_url import DirectUpload, Download, verified_download, verified_upload
 from holdall.core.objects import (
     CopyObject,
@@ -51,7 +50,6 @@ async def delete(shelf: Shelf, key: str) -> None:
 
 async def delete_many(shelf: Shelf, keys: Iterable[str]) -> int:
     """Delete many objects, a thousand at a time; return the number of distinct keys."""
-    context, service = shelf.context, shelf.service
     if isinstance(keys, str):
         raise InvalidOptionsError(
             "delete_many needs a list of keys, not text", hint="pass a list, or use delete for a single key"
@@ -60,12 +58,12 @@ async def delete_many(shelf: Shelf, keys: Iterable[str]) -> int:
     for key in wanted:
         check_key(key)  # all of them before any is deleted
     for at in range(0, len(wanted), DeleteObjects.most):
-        await _delete_some(context, service, wanted[at : at + DeleteObjects.most])
+        await _delete_some(shelf, wanted[at : at + DeleteObjects.most])
     return len(wanted)
 
 
-async def _delete_some(context: Context, service: str, keys: list[str]) -> None:
-    report = await context.port.send(DeleteObjects(service, tuple(keys)))
+async def _delete_some(shelf: Shelf, keys: list[str]) -> None:
+    report = await shelf.context.port.send(DeleteObjects(shelf.service, tuple(keys)))
     if report.failures:
         key, why = next(iter(report.failures.items()))
         raise ServiceError(
@@ -76,15 +74,14 @@ async def _delete_some(context: Context, service: str, keys: list[str]) -> None:
 
 async def delete_prefix(shelf: Shelf, prefix: str) -> int:
     """Delete all objects whose keys begin with a prefix, page by page; return how many were deleted."""
-    context, service = shelf.context, shelf.service
     if not prefix:
         raise InvalidOptionsError("an empty prefix would delete every object", hint="pass a prefix")
     deleted = 0
-    listing = Listing(context, service, prefix)
+    listing = Listing(shelf.context, shelf.service, prefix)
     while (page := await listing.next_page()) is not None:
         keys = [each.key for each in page.objects]
         if keys:
-            await _delete_some(context, service, keys)
+            await _delete_some(shelf, keys)
         deleted += len(keys)
     return deleted
 
