@@ -7,7 +7,6 @@ was opened. Up to a few megabytes are read ahead at a time, so most small reads 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from types import TracebackType
 from typing import Self
 
 from holdall.core.cursor import AwaitingPages, BlockingPages
@@ -161,9 +160,7 @@ class ObjectHandle(_Handle):
         run(self._place.open(), self._place.context)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -196,7 +193,5 @@ class AsyncObjectHandle(_Handle):
         await wait(self._place.open(), self._place.context)
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._place.close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from types import TracebackType
 from typing import Self
 
 from holdall.backends import clock
@@ -45,12 +44,7 @@ class Clock:
         self._before.append(clock.hold(self))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         clock.hold(self._before.pop())
 
 
