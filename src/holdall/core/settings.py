@@ -208,17 +208,30 @@ def resolve(
     known = {"url", *names}
     _check_names(arguments, known, "the call")
     _check_names(file, known, "holdall.toml")
-    sources = _Sources(arguments, {}, environment, file, features)
-    url = cast("str | None", sources.first("url")) or DEFAULT_URL
+    query: Mapping[str, str] = {}
+
+    def find(name: str) -> object:
+        """Find a setting in the first source that has it; None if no source has it."""
+        variable = _ENVIRONMENT + name.upper()
+        for source, value in (
+            (f"argument {name}", arguments.get(name)),
+            (f"{name} in the URL", query.get(name)),
+            (f"environment variable {variable}", environment.get(variable)),
+            (f"{name} in holdall.toml", file.get(name)),
+        ):
+            if value is not None:
+                return features.get(name, partial(_check, name))(value, source)
+        return None
+
+    url = cast("str | None", find("url")) or DEFAULT_URL
     scheme, location, query = _parts(url)
     _check_names(query, names - _ELSEWHERE[scheme], "the URL's query", names)
     if scheme == "dynamodb":
         query = {**query, "table_name": location}
-    sources = _Sources(arguments, query, environment, file, features)
-    given = {name: value for name in sorted(NAMES) if (value := sources.first(name)) is not None}
+    given = {name: value for name in sorted(NAMES) if (value := find(name)) is not None}
     given.setdefault("manage_table", scheme != "dynamodb")
     given.setdefault("files", _usual_files(scheme, location))
-    own = {name: value for name in features if (value := sources.first(name)) is not None}
+    own = {name: value for name in features if (value := find(name)) is not None}
     given["features"] = tuple(own.items())
     settings = Settings(url, scheme, location if scheme == "embedded" else None, **given)  # type: ignore[arg-type]
     _check_values(settings)
@@ -252,29 +265,6 @@ def _parts(url: str) -> tuple[Scheme, str, dict[str, str]]:
 def _show_url(url: str) -> str:
     """Return the URL for a message, without a user name or password before an @."""
     return repr(re.sub(r"//[^/?]*@", "//...@", url))
-
-
-@dataclass(frozen=True, slots=True)
-class _Sources:
-    arguments: Mapping[str, object]
-    query: Mapping[str, str]
-    environment: Mapping[str, str]
-    file: Mapping[str, object]
-    features: Parsers
-
-    def first(self, name: str) -> object:
-        """Return a setting from the first source that has it, None if no source has it."""
-        variable = _ENVIRONMENT + name.upper()
-        sources = (
-            (f"argument {name}", self.arguments.get(name)),
-            (f"{name} in the URL", self.query.get(name)),
-            (f"environment variable {variable}", self.environment.get(variable)),
-            (f"{name} in holdall.toml", self.file.get(name)),
-        )
-        for source, value in sources:
-            if value is not None:
-                return self.features.get(name, partial(_check, name))(value, source)
-        return None
 
 
 def _check(name: str, value: object, source: str) -> object:
