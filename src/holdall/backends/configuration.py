@@ -55,12 +55,15 @@ def open_backend(
         return main, settings, kept
     from holdall.backends.layer.split import SplitBackend
 
-    try:
-        return SplitBackend(main, cache), settings, kept
-    except BaseException:
-        if backend is None:
-            main.close()
-        raise
+    beside = getattr(cache, "beside", None)
+    if beside is not None:  # it uses the main backend for what it cannot answer
+        try:
+            beside(main)
+        except BaseException:
+            if backend is None:
+                main.close()
+            raise
+    return SplitBackend(main, cache), settings, kept
 
 
 def _reads(settings: Settings, given: Backend | str | None) -> Backend | None:

@@ -20,23 +20,11 @@ _NOTE = "this read may be slightly stale, so it went to the reads= backend; cons
 
 
 class SplitBackend(Layer):
-    """Reads that may be stale from one backend, everything else from the main one. Closing closes both.
-
-    If the backend for reads has a method ``beside``, it is called with the main one, to use for what it cannot answer.
-    """
+    """Reads that may be stale from one backend, everything else from the main one. Closing closes both."""
 
     def __init__(self, main: Backend, reads: Backend) -> None:
         self.main = main
         self.reads = reads
-        beside = getattr(reads, "beside", None)
-        if beside is not None:
-            beside(main)
-
-    def through(self, main: Backend, reads: Backend) -> SplitBackend:
-        """The same split between other backends, which stand in front of the two."""
-        other = SplitBackend.__new__(SplitBackend)
-        other.main, other.reads = main, reads
-        return other
 
     async def _answer(self, send: Send, request: Request[Any]) -> Any:
         if not request.may_be_old:

@@ -26,7 +26,7 @@ def trace_backend(backend: Backend, settings: Settings) -> Backend:
     """The backend, with its requests reported."""
     system = "aws.dynamodb" if settings.scheme == "dynamodb" else "holdall"
     if isinstance(backend, SplitBackend):
-        return backend.through(
+        return SplitBackend(
             TracedBackend(backend.main, system), TracedBackend(backend.reads, system, reads=True)
         )
     return TracedBackend(backend, system)
