@@ -166,33 +166,30 @@ class Child:
     def disown(self) -> None:
         """Leave it to the process from which this one was forked."""
         if isinstance(self._process, _Program):
-            self._process.disown()
+            self._process.returncode = 0  # its parent waits for it, not this process
 
 
-class _Program:
-    """A new interpreter that serves calls; it inherits only the module search path of this program."""
+class _Program(subprocess.Popen[bytes]):
+    """A new interpreter that serves calls, with the methods of a `SpawnProcess`.
+
+    It inherits only the module search path of this program.
+    """
 
     def __init__(self, pipe: int) -> None:
         path = [each for each in sys.path if isinstance(each, str)]
         code = f"import sys; sys.path[:] = {path!r}; from holdall.backends.process import serve_pipe"
         command = [get_executable() or sys.executable, "-c", f"{code}; serve_pipe({pipe})"]
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=(pipe,))
+        super().__init__(command, stdin=subprocess.DEVNULL, pass_fds=(pipe,))
 
     @property
     def exitcode(self) -> int | None:
-        return self._process.returncode
+        return self.returncode
 
     def is_alive(self) -> bool:
-        return self._process.poll() is None
-
-    def kill(self) -> None:
-        self._process.kill()
+        return self.poll() is None
 
     def join(self) -> None:
-        self._process.wait()
-
-    def disown(self) -> None:
-        self._process.returncode = 0  # its parent waits for it, not this process
+        self.wait()
 
 
 def serve_pipe(pipe: int) -> None:

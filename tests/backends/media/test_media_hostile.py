@@ -271,7 +271,7 @@ def test_many_hostile_files_do_not_increase_the_memory_of_the_children(studio: S
 
 
 def find_children() -> list[int]:
-    return [child._process._process.pid for child in children._idle]  # type: ignore[union-attr]
+    return [pid for child in children._idle if (pid := child._process.pid) is not None]
 
 
 def count_resident_bytes(process: int) -> int:
