@@ -202,7 +202,8 @@ def _ask_botocore(
         options["s3"] = {"addressing_style": "virtual", "us_east_1_regional_endpoint": "regional"}
     if kind.by_account:
         options["account_id_endpoint_mode"] = "required"
-        made_up += ["", _account(settings, environment, profile)]
+        account = environment.get("AWS_ACCOUNT_ID") or settings.get("aws_account_id")
+        made_up += ["", account or BotocoreChain(profile).account() or ""]
     try:
         session = botocore.session.Session()
         session.set_credentials(*made_up)
@@ -219,9 +220,3 @@ def _ask_botocore(
         )
     address = parse_address(url)
     return Endpoint(address.scheme, address.host, address.port, region)
-
-
-def _account(settings: Profile, environment: Mapping[str, str], profile: str | None) -> str:
-    """The account's ID from the settings, else from the source of the credentials."""
-    account = environment.get("AWS_ACCOUNT_ID") or settings.get("aws_account_id")
-    return account or BotocoreChain(profile).account() or ""

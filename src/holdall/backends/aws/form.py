@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from holdall.backends.aws.signer import Credentials
@@ -45,7 +46,10 @@ def credentials_from_parts(
 def credentials_from(where: str, given: object) -> Credentials:
     """Credentials from a `Credentials`, a mapping, a sequence, or an object with the attributes."""
     if isinstance(given, Mapping):
-        parts = {part: _first(given, names) for part, names in _NAMES.items()}
+        parts = {
+            part: next((given[name] for name in names if given.get(name) is not None), None)
+            for part, names in _NAMES.items()
+        }
     elif hasattr(given, "access_key") and hasattr(given, "secret_key"):
         parts = {part: getattr(given, part, None) for part in _NAMES}
     elif isinstance(given, Sequence) and not isinstance(given, str | bytes) and 2 <= len(given) <= 4:
@@ -73,19 +77,13 @@ def credentials_from_document(where: str, document: bytes) -> Credentials:
     return credentials_from(where, given)
 
 
-def _first(given: Mapping[object, object], names: Sequence[str]) -> object:
-    return next((given[name] for name in names if given.get(name) is not None), None)
-
-
 def _text(where: str, part: str, value: object) -> str:
-    if value is None or value == "":
-        raise CredentialsError(f"{where}: the {part} is missing")
-    if not isinstance(value, str):
+    if value is not None and not isinstance(value, str):
         raise CredentialsError(f"{where}: the {part} must be text, not a {type(value).__name__}")
-    stripped = value.strip()
-    if not stripped:
+    text = (value or "").strip()
+    if not text:
         raise CredentialsError(f"{where}: the {part} is missing")
-    return stripped
+    return text
 
 
 def _header_text(where: str, part: str, value: object) -> str:
@@ -100,17 +98,13 @@ def _seconds(where: str, expires: object) -> float | None:
         return None
     if isinstance(expires, int | float) and abs(expires) < _FOREVER and not isinstance(expires, bool):
         return float(expires)
-    moment = expires if isinstance(expires, datetime) else _moment(expires)
-    if moment is None:
+    moment = expires
+    if isinstance(expires, str):
+        with suppress(ValueError):
+            moment = datetime.fromisoformat(expires.strip())
+    if not isinstance(moment, datetime):
         raise CredentialsError(
             f"{where}: the expiry is not a time",
             hint="return seconds since 1970, a datetime, or text like 2026-01-31T12:00:00Z",
         )
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _moment(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(text.strip()) if isinstance(text, str) else None
-    except ValueError:
-        return None
