@@ -36,6 +36,7 @@ from holdall.core.internal import internal
 from holdall.core.numbers import canonical_number
 from holdall.core.port import Backend, run
 from holdall.core.requests import DescribeTable, Request, TableDescription
+from holdall.core.settings import CLUSTER
 from holdall.errors import (
     ConfigurationError,
     EndpointError,
@@ -49,7 +50,6 @@ from holdall.errors import (
 
 __all__ = ["DaxBackend", "dax"]
 
-_ENDPOINT = re.compile(r"daxs?://[^/?#@\s]+")
 _REGION = re.compile(r"\.dax-clusters\.([a-z0-9-]+)\.amazonaws\.com")
 _HINT = (
     "check the endpoint, its port and the security group; a cluster can be reached only from inside its VPC"
@@ -80,7 +80,7 @@ def dax(
         )
     if client is not None:
         return DaxBackend(lambda: client, ours=False)
-    if not isinstance(endpoint, str) or not _ENDPOINT.fullmatch(endpoint):
+    if not isinstance(endpoint, str) or not CLUSTER.fullmatch(endpoint):
         raise ConfigurationError(
             f"{endpoint!r} is not the endpoint of a DAX cluster", hint="use daxs://HOST or dax://HOST:PORT"
         )

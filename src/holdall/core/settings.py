@@ -49,7 +49,7 @@ DEFAULT_SERVICE = "default"
 _SERVICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _FILE_FORMS = ("file:", "s3://", "memory:", "mirror:")
 _PREFIX = re.compile(r"[A-Za-z0-9_.-]{0,252}")
-_CLUSTER = re.compile(r"daxs?://[^/?#@\s]+")
+CLUSTER = re.compile(r"daxs?://[^/?#@\s]+")
 
 
 class SettingArguments(TypedDict, total=False):
@@ -367,7 +367,7 @@ def _check_values(settings: Settings) -> None:
             f"table_prefix is {settings.table_prefix!r:.300}, which cannot begin the name of a table",
             hint="use up to 252 of the characters A-Z a-z 0-9 _ - .",
         )
-    if settings.reads is not None and not _CLUSTER.fullmatch(settings.reads):
+    if settings.reads is not None and not CLUSTER.fullmatch(settings.reads):
         raise ConfigurationError(
             f"the setting reads must be the endpoint of a DAX cluster, not {_show_url(settings.reads)}",
             hint="use daxs://HOST, or dax://HOST:PORT without encryption; pass another backend as the argument reads=",
