@@ -73,7 +73,9 @@ class Directories:
                 except FileNotFoundError:
                     if not make:
                         raise
-                    _make(name, handle)
+                    with suppress(FileExistsError):
+                        os.mkdir(name, dir_fd=handle)
+                    os.fsync(handle)  # it survives a power cut before anything is put into it
                     inner = os.open(name, _OPEN, dir_fd=handle)
                 os.close(handle)
                 handle = inner
@@ -160,10 +162,3 @@ def _unlock(file: int, locked: bool) -> Iterator[None]:
     finally:
         if locked:
             fcntl.flock(file, fcntl.LOCK_UN)  # closing is not enough: a forked child may still have it open
-
-
-def _make(name: str, parent: int) -> None:
-    """Create a directory so that it survives a power cut before anything is put into it."""
-    with suppress(FileExistsError):
-        os.mkdir(name, dir_fd=parent)
-    os.fsync(parent)

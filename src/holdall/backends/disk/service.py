@@ -144,7 +144,10 @@ class DiskService:
         """Answer the request in a thread if it may block; the event loop goes on."""
         if type(request) in (DescribeService, SignUrl):
             return self.send_blocking(request)
-        if not request.writes and not _is_large(request):
+        is_large = (
+            isinstance(request, GetObject) and (request.size or 0) > _LARGE
+        )  # it deserves its own thread
+        if not request.writes and not is_large:
             return await self._find_reader().read(self.send_blocking, request)  # type: ignore[no-any-return]
         import asyncio  # async programs have it; others need not load it
 
@@ -235,11 +238,6 @@ class DiskService:
         return DeleteReport(
             {key: str(translate_error(error, self.root, True)) for key, error in failures.items()}
         )
-
-
-def _is_large(request: Request[Any]) -> bool:
-    """Whether a read is large enough to deserve its own thread."""
-    return isinstance(request, GetObject) and (request.size or 0) > _LARGE
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
