@@ -82,7 +82,7 @@ def plan_add_index(catalog: Catalog, request: AddIndex, found: Sequence[Checked]
     index = request.index
     schema = replace(old.schema, indexes=(*old.schema.indexes, index))
     number = catalog.next_number
-    table = Table(old.number, schema, {**old.index_numbers, index.name: number}, old.ttl)
+    table = replace(old, schema=schema, index_numbers={**old.index_numbers, index.name: number})
 
     def work(connection: sqlite3.Connection) -> TableDescription:
         check_version(connection, catalog)
@@ -104,7 +104,7 @@ def plan_remove_index(
     removed = old.schema.index(request.index)
     kept = tuple(index for index in old.schema.indexes if index is not removed)
     numbers = {index.name: old.index_numbers[index.name] for index in kept}
-    table = Table(old.number, replace(old.schema, indexes=kept), numbers, old.ttl)
+    table = replace(old, schema=replace(old.schema, indexes=kept), index_numbers=numbers)
 
     def work(connection: sqlite3.Connection) -> TableDescription:
         check_version(connection, catalog)
@@ -136,7 +136,7 @@ def plan_set_ttl(catalog: Catalog, request: SetTtl, found: Sequence[Checked]) ->
             f"table {request.table} already expires items by {old.ttl}",
             hint="turn that off first: SetTtl(table, None)",
         )
-    table = Table(old.number, old.schema, old.index_numbers, request.attribute)
+    table = replace(old, ttl=request.attribute)
 
     def work(connection: sqlite3.Connection) -> TtlDescription:
         check_version(connection, catalog)
