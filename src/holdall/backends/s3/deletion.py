@@ -51,17 +51,14 @@ class Deleter:
         call = self._calls.delete(request)
         await self._conditions.demand_match(pace, "deletions")
         lost = False
+        refusal: Exception | None = None
         try:
             await self._delivery.deliver(pace, call, "settle")
-        except ObjectNotFoundError:
-            return
-        except PreconditionFailedError as error:
-            refusal: Exception = error
+        except (ObjectNotFoundError, PreconditionFailedError) as error:
+            refusal = error
         except Unsettled as doubt:
             lost, refusal = True, doubt.error
-        else:
-            return
-        if isinstance(refusal, ObjectNotFoundError):
+        if refusal is None or isinstance(refusal, ObjectNotFoundError):
             return
         if isinstance(refusal, PreconditionFailedError) and await self._is_missing(pace, request.key):
             return
