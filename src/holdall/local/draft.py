@@ -14,12 +14,10 @@ from stat import S_ISDIR
 from typing import TYPE_CHECKING, Any
 
 from holdall.errors import InvalidOptionsError
+from holdall.local.source import hash_file
 
 if TYPE_CHECKING:
     from holdall.core.digests import Digests
-
-
-_PIECE = 1024 * 1024
 
 
 class Draft:
@@ -67,10 +65,7 @@ def _check_place(path: Path) -> None:
 
 def hash_draft(draft: Draft, digests: Digests, start: int, size: int) -> None:
     """Hash a range that an earlier download left; the next write goes after that range."""
-    draft.file.seek(start)
-    while size and (piece := draft.file.read(min(_PIECE, size))):
-        digests.update(piece)
-        size -= len(piece)
+    hash_file(draft.file, digests, start, size)
 
 
 def write_draft(draft: Draft, piece: bytes, digests: Digests | None = None) -> None:

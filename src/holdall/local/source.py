@@ -120,16 +120,16 @@ def hash_range(source: BytesSource | FileSource, digests: Digests, start: int, s
     if isinstance(source, BytesSource):
         digests.update(source.data[start : start + size])
         return
-    hash_file(source.path, digests, start, size)
+    with source.path.open("rb", buffering=0) as file:
+        hash_file(file, digests, start, size)
 
 
-def hash_file(path: Path, digest: Any, start: int, size: int) -> None:
-    """Hash a range of a file, up to its end; ``digest`` is anything with an ``update`` method."""
-    with path.open("rb", buffering=0) as file:
-        file.seek(start)
-        while size and (piece := file.read(min(_PIECE, size))):
-            digest.update(piece)
-            size -= len(piece)
+def hash_file(file: Any, digest: Any, start: int, size: int) -> None:
+    """Hash a range of an open file, up to its end; ``digest`` is anything with an ``update`` method."""
+    file.seek(start)
+    while size and (piece := file.read(min(_PIECE, size))):
+        digest.update(piece)
+        size -= len(piece)
 
 
 def check_unchanged(source: BytesSource | FileSource) -> None:

@@ -88,7 +88,8 @@ def hash_files(found: Sequence[FoundFile]) -> list[str | None]:
 def hash_found_range(found: FoundFile, digest: Any, start: int, size: int) -> None:
     """Hash a range of a file."""
     try:
-        hash_file(found.place, digest, start, size)
+        with found.place.open("rb", buffering=0) as file:
+            hash_file(file, digest, start, size)
     except FileNotFoundError:
         raise _refuse_changed(found) from None
 
