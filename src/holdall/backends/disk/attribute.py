@@ -14,26 +14,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdall.core.frozen import dataclass
 from holdall.core.objects import ListedObject, ObjectHeaders, ObjectInfo
 
+if TYPE_CHECKING:
+    from os import stat_result
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGESTS = ("md5", "sha256", "put_id", "upload")
 _HEADERS = ("content_type", "disposition", "cache_control")
-
-
-class Stat(Protocol):
-    """The part of an `os.stat_result` that is used here."""
-
-    @property
-    def st_size(self) -> int:
-        """The number of bytes."""
-
-    @property
-    def st_mtime_ns(self) -> int:
-        """When the bytes were written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +40,7 @@ class Attributes:
     tags: Mapping[str, str] | None = None
 
 
-def etag_of(stat: Stat) -> str:
+def etag_of(stat: stat_result) -> str:
     """The identity of bytes."""
     return f"{stat.st_size:x}-{_moment(stat):x}"
 
@@ -67,7 +58,7 @@ def moment_of(etag: str) -> int:
         return 0
 
 
-def info_of(key: str, stat: Stat, attributes: Attributes | None) -> ObjectInfo:
+def info_of(key: str, stat: stat_result, attributes: Attributes | None) -> ObjectInfo:
     """The description of an object."""
     known = attributes or Attributes()
     return ObjectInfo(
@@ -82,7 +73,7 @@ def info_of(key: str, stat: Stat, attributes: Attributes | None) -> ObjectInfo:
     )
 
 
-def list_object(key: str, stat: Stat) -> ListedObject:
+def list_object(key: str, stat: stat_result) -> ListedObject:
     """An object as it appears in a listing."""
     return ListedObject(key, stat.st_size, etag_of(stat), _convert_time(stat))
 
@@ -126,9 +117,9 @@ def parse_note(text: bytes) -> Note | None:
     )
 
 
-def _moment(stat: Stat) -> int:
+def _moment(stat: stat_result) -> int:
     return (stat.st_mtime_ns + 500) // 1000
 
 
-def _convert_time(stat: Stat) -> datetime:
+def _convert_time(stat: stat_result) -> datetime:
     return _EPOCH + timedelta(microseconds=_moment(stat))
