@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def fetch_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package. ``homes`` are the modules of its names; ``.flow`` is one of its own."""
+    """Return the ``__getattr__`` of a package. ``homes`` are the modules of its names; ``.flow`` is its own."""
 
     def fetch(name: str) -> Any:
         home = homes.get(name)

@@ -47,7 +47,7 @@ class Children:
         return self._call(request, _Fate())
 
     async def call_awaiting(self, request: CallFunction) -> Any:
-        """Make a call; the event loop goes on. Cancelling it kills the child that makes the call."""
+        """Make a call without blocking the event loop. Cancelling it kills the child that makes the call."""
         fate = _Fate()
         work = _threads.submit(self._call, request, fate)
         try:

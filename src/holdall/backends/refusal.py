@@ -1,4 +1,4 @@
-"""The refusals that the services on disk and in memory, and partly S3's, have in common."""
+"""Refusals that the services on disk and in memory share, some of them with S3's."""
 
 from __future__ import annotations
 

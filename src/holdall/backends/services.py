@@ -75,7 +75,7 @@ class Services:
         return self.service(_name(request)).send_blocking(request)
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        """Send the request to the service that it names; the event loop goes on."""
+        """Send the request to the service that it names, without blocking the event loop."""
         return await self.service(_name(request)).send_awaiting(request)
 
     def service(self, name: str) -> Backend:

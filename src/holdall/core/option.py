@@ -6,6 +6,6 @@ from holdall.errors import InvalidOptionsError
 
 
 def check_count(number: object, name: str) -> None:
-    """Refuse what is not a whole number from 1 up, such as a limit."""
+    """Refuse any value, such as a limit, that is not a whole number from 1 up."""
     if isinstance(number, bool) or not isinstance(number, int) or number < 1:
         raise InvalidOptionsError(f"{name} must be a whole number from 1 up, not {number!r:.60}")

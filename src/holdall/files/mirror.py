@@ -28,7 +28,7 @@ from holdall.files.listing import Listing
 from holdall.files.shelf import Shelf
 from holdall.files.transfer import compare_bytes, copy_object, find_object, is_digest
 
-_TOLD = 100
+_MOST_KEYS = 100
 _TRIES = 5
 
 
@@ -167,7 +167,7 @@ async def _compare(
                 copied += min(1, await _follow(context, service, name, one.key))
             if progress is not None and compared % 1000 == 0:
                 await context.port.call(progress, compared)
-        if problem is not None and len(keys) < _TOLD:
+        if problem is not None and len(keys) < _MOST_KEYS:
             keys.append(problem)
         if order <= 0:
             one = await ours.next()

@@ -1,7 +1,7 @@
 """Backups on this machine: directories with a copy of a database, the files of its objects, and a manifest.
 
 A backup is filled under a temporary name and gets its own name when it is complete, with the manifest written last. So
-a directory with a manifest is complete, and one without is the rest of a backup that was interrupted.
+a directory with a manifest is complete, and a directory without one is left from an interrupted backup.
 """
 
 from __future__ import annotations

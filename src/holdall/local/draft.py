@@ -1,6 +1,7 @@
 """Drafts: a file is written next to its final path, as ``.<name>.<mark>.part``, and renamed when it is complete.
 
-A name therefore never shows half of a download. A draft whose mark is a digest can be resumed; other marks are ids.
+So a file under its final name is never half of a download. A draft whose mark is a digest can be resumed; other marks
+are ids.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The wire for async code: the event loop goes on. A separate module, because asyncio takes a while to load."""
+"""The wire for async code: the event loop keeps running. A separate module, because asyncio takes a while to load."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Company:
 
 
 class AwaitingPace(Clock):
-    """The event loop goes on."""
+    """How async code waits: the event loop keeps running."""
 
     def __init__(self) -> None:
         self._company: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Company]
@@ -333,7 +333,7 @@ class AwaitingWaiter:
         return True
 
     def wake(self) -> None:
-        """Let the task go on."""
+        """Let the task continue."""
         if not self._woken.done():
             self._woken.set_result(None)
 
@@ -377,6 +377,6 @@ class _Dialler:
 
 
 async def connect_awaiting(target: Target, limit: Limit) -> AwaitingStream:
-    """A connection, opened while the event loop goes on."""
+    """A connection, opened without blocking the event loop."""
     async with within(limit, target.connect_timeout):
         return await open_connection(target, _Dialler(), Limit(target.connect_timeout))

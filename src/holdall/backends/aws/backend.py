@@ -32,7 +32,7 @@ class AwsBackend:
         return run(self._answer(self._blocking, request))  # type: ignore[no-any-return]
 
     def send_awaiting(self, request: Request[R]) -> Coroutine[Any, Any, R]:
-        """Answer the request; the event loop goes on."""
+        """Answer the request without blocking the event loop."""
         if self._closed:
             raise self._explain_closed()
         if self._awaiting is None:

@@ -93,7 +93,7 @@ def encode_attributes(key: str, etag: str, attributes: Attributes) -> bytes:
 
 
 class Note(NamedTuple):
-    """What a file of attributes says: the key and the identity of the bytes that it belongs to, and the attributes."""
+    """The content of a file of attributes, with the key and the identity of the bytes that it belongs to."""
 
     key: str
     etag: str

@@ -235,14 +235,15 @@ class _Publication(NamedTuple):
             os.utime(self.draft.file, ns=(moment, moment))
             os.fsync(self.draft.file)
             now = os.fstat(self.draft.file)  # a file system may store times less precisely
-            if self._attributes_named(etag_of(now)):
+            if self._name_attributes(etag_of(now)):
                 return now
             moment += _MICROSECOND << doubling
         raise FileExistsError(
             errno.EEXIST, "the times of this file system are too coarse to distinguish files"
         )
 
-    def _attributes_named(self, etag: str) -> bool:
+    def _name_attributes(self, etag: str) -> bool:
+        """Put the attributes beside bytes with this identity; False if other attributes are there."""
         text = encode_attributes(self.key, etag, self.attributes)
         os.ftruncate(self.note.file, 0)
         write_at(self.note.file, text)

@@ -141,7 +141,7 @@ class DiskService:
             raise translate_error(error, self.root, request.writes) from error
 
     async def send_awaiting(self, request: Request[R]) -> R:
-        """Answer the request in a thread if it may block; the event loop goes on."""
+        """Answer the request in a thread if it may block the event loop."""
         if type(request) in (DescribeService, SignUrl):
             return self.send_blocking(request)
         is_large = (

@@ -1,4 +1,4 @@
-"""Texts that tell from an item's stored body that a filter is false for it, so that the body need not be decoded.
+"""Texts without which an item's stored body cannot match a filter, so that the body need not be decoded.
 
 Pure. One encoder writes all bodies, so an attribute that is a given text always has the same form in them. A body that
 contains that form may still belong to another item: the filter decides about it.

@@ -50,7 +50,7 @@ class TracedBackend(Layer):
         return super().send_blocking(request)
 
     def send_awaiting(self, request: Request[R]) -> Coroutine[Any, Any, R]:
-        """Answer the request; the event loop goes on."""
+        """Answer the request without blocking the event loop."""
         if instruments() is None:
             return self._backend.send_awaiting(request)
         return super().send_awaiting(request)

@@ -28,7 +28,7 @@ def deliver_blocking(request: Request[R]) -> R:
 
 
 async def deliver_awaiting(request: Request[R]) -> R:
-    """Do the work; the event loop goes on. Cancelling it ends the work."""
+    """Do the work without blocking the event loop. Cancelling it ends the work."""
     answer: R = _read(request, await children.call_awaiting(_call(request)))
     return answer
 

@@ -3,7 +3,7 @@
 A child of `backends.process` has a single thread, so it may fork; it has the libraries loaded, so a request costs only
 a fork; and it never parses content itself, so nothing of one file can affect the next. The forked process
 
-- keeps only one descriptor, the pipe for its answer: not even the one between the child and its parent;
+- closes every descriptor but the pipe for its answer, even the pipe between the child and its parent;
 - has limits on memory, processor time, and the size and number of files, and leaves no core file;
 - is killed when its wall-clock time is up, and when the child dies.
 

@@ -41,13 +41,13 @@ class Claims(Protocol):
         """Claim the key for the id, which may have it already; False if another id has it."""
 
     async def claim_awaiting(self, key: str, id: str) -> bool:
-        """The same; the event loop goes on."""
+        """The same, without blocking the event loop."""
 
     def release_blocking(self, key: str) -> None:
         """The object is deleted: the next caller may claim the key."""
 
     async def release_awaiting(self, key: str) -> None:
-        """The same; the event loop goes on."""
+        """The same, without blocking the event loop."""
 
 
 class Creation:

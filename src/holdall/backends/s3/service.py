@@ -6,7 +6,7 @@ body for which the request has only an MD5 is sent with that (Content-MD5) and i
 connection, everything is signed.
 
 **What only AWS can show.** Encryption, storage classes, access control lists, virtual hosts and other regions are sent
-as AWS documents them, which is tested; what AWS makes of them is not.
+as AWS documents them. The tests check the requests, but not how AWS handles them.
 """
 
 from __future__ import annotations

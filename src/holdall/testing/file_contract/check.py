@@ -70,10 +70,10 @@ ServiceCapability: TypeAlias = Literal[
     "tags",
     "tags_of_uploads",
 ]
-"""What a service need not be able to do: copy and put only if the key is free, put and delete only a certain object,
-report digests of an object that was uploaded in parts, work in a forked child, take keys of 1,024 bytes, serve URLs
-over HTTP, sign URLs, keep tags, keep the tags of an object that was uploaded in parts, and remove all tags by a put
-without any."""
+"""Capabilities that a service may lack: to copy and put only if the key is free, to put and delete only a certain
+object, to report digests of an object that was uploaded in parts, to work in a forked child, to accept keys of 1,024
+bytes, to serve URLs over HTTP, to sign URLs, to keep tags, to keep the tags of an object that was uploaded in parts,
+and to remove all tags by a put without any."""
 
 NAME = "contract"
 """The service's name in requests; a service ignores it."""

@@ -34,8 +34,8 @@ from holdall.errors import HoldallError
 Capability: TypeAlias = Literal[
     "add_index", "capacity", "immediate_indexes", "multi_attribute_keys", "remove_index", "ttl"
 ]
-"""What a backend need not be able to do: add an index to a table, report what a request cost, read an index right after
-a write, have indexes with several attributes in a key, remove an index, expire items."""
+"""Capabilities that a backend may lack: to add an index to a table, to report what a request cost, to read an index
+right after a write, to have indexes with several attributes in a key, to remove an index, to expire items."""
 
 Calls: TypeAlias = Literal["blocking", "awaiting"]
 """The two ways of waiting."""
