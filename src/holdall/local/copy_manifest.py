@@ -242,12 +242,17 @@ def find_intents(manifest: CopyManifest, place: str, keys: Sequence[str]) -> dic
 
 def list_intents(manifest: CopyManifest, place: str, limit: int = 100) -> dict[str, set[bytes]]:
     """The first of all intents."""
-    if manifest.is_empty:
-        return {}
     first = "SELECT DISTINCT key FROM intents WHERE place = ? ORDER BY key LIMIT ?"
-    with _connect(manifest) as connection:
-        keys = [key for (key,) in connection.execute(first, (place, limit))]
+    keys = [key for (key,) in _fetch(manifest, first, place, limit)]
     return find_intents(manifest, place, keys)
+
+
+def _fetch(manifest: CopyManifest, query: str, *values: object) -> list[Any]:
+    """The rows of a query; none if there is no file."""
+    if manifest.is_empty:
+        return []
+    with _connect(manifest) as connection:
+        return connection.execute(query, values).fetchall()
 
 
 def _select(manifest: CopyManifest, query: str, place: str, keys: Sequence[str]) -> list[Any]:
@@ -333,37 +338,26 @@ def list_things(
     manifest: CopyManifest, place: str, after: str, seen: bool, limit: int = 1000
 ) -> list[tuple[str, Recorded]]:
     """The things after a key that this pass has ``seen`` in the source, or has not."""
-    if manifest.is_empty:
-        return []
     query = (
         "SELECT key, origin, copy, pass FROM things "
         f"WHERE place = ? AND key > ? AND pass {'=' if seen else '<'} ? ORDER BY key LIMIT ?"
     )
-    with _connect(manifest) as connection:
-        found = connection.execute(query, (place, after, manifest.turn, limit))
-        return [(key, Recorded(*rest)) for key, *rest in found]
+    found = _fetch(manifest, query, place, after, manifest.turn, limit)
+    return [(key, Recorded(*rest)) for key, *rest in found]
 
 
 def count_things(manifest: CopyManifest, place: str, seen: bool) -> int:
     """How many things are recorded; with ``seen``, only those that this pass has seen in the source."""
-    if manifest.is_empty:
-        return 0
-    with _connect(manifest) as connection:
-        query = "SELECT count(*) FROM things WHERE place = ? AND pass >= ?"
-        return int(connection.execute(query, (place, manifest.turn if seen else 0)).fetchone()[0])
+    query = "SELECT count(*) FROM things WHERE place = ? AND pass >= ?"
+    return sum(count for (count,) in _fetch(manifest, query, place, manifest.turn if seen else 0))
 
 
 def find_position(manifest: CopyManifest, place: str, segment: int) -> Position | None:
     """How far a part of this pass has come; None if it has not begun."""
-    if manifest.is_empty:
-        return None
-    with _connect(manifest) as connection:
-        query = "SELECT after, done, counted FROM positions WHERE place = ? AND segment = ?"
-        row = connection.execute(query, (place, segment)).fetchone()
-    if row is None:
-        return None
-    after, done, counted = row
-    return Position(json.loads(after), bool(done), json.loads(counted))
+    query = "SELECT after, done, counted FROM positions WHERE place = ? AND segment = ?"
+    for after, done, counted in _fetch(manifest, query, place, segment):
+        return Position(json.loads(after), bool(done), json.loads(counted))
+    return None
 
 
 def record_position(manifest: CopyManifest, place: str, segment: int, position: Position) -> None:
@@ -375,11 +369,8 @@ def record_position(manifest: CopyManifest, place: str, segment: int, position: 
 
 def find_fact(manifest: CopyManifest, name: str) -> str | None:
     """A fact about the copy."""
-    if manifest.is_empty:
-        return None
-    with _connect(manifest) as connection:
-        row = connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
-    return None if row is None else row[0]
+    rows = _fetch(manifest, "SELECT value FROM facts WHERE name = ?", name)
+    return rows[0][0] if rows else None
 
 
 def record_fact(manifest: CopyManifest, name: str, value: str) -> None:
