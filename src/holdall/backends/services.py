@@ -209,22 +209,22 @@ def open_service(
     kind, _, rest = url.partition(":")
     location, _, query = rest.partition("?")
     options = dict(parse_qsl(query, keep_blank_values=True))
-    if kind == "memory":
-        from holdall.backends.memory import MemoryService
-
-        _check_options(url, options, {"base_url"})
-        if location:
-            raise ConfigurationError(
-                f"{url!r:.80} has a path, but a service in memory has none", hint="use memory:"
-            )
-        return MemoryService(secret=settings.secret, base_url=options.get("base_url", base_url))
+    if kind not in ("memory", "file"):
+        return _open_s3(url, location, options, settings, claims)
+    _check_options(url, options, {"base_url"})
+    base = options.get("base_url", base_url)
     if kind == "file":
         from holdall.backends.disk import DiskService
 
-        _check_options(url, options, {"base_url"})
         path = os.path.join(directory or "", unquote(location.removeprefix("//")) or ".")  # noqa: PTH118 - text
-        return DiskService(path, secret=settings.secret, base_url=options.get("base_url", base_url))
-    return _open_s3(url, location, options, settings, claims)
+        return DiskService(path, secret=settings.secret, base_url=base)
+    if location:
+        raise ConfigurationError(
+            f"{url!r:.80} has a path, but a service in memory has none", hint="use memory:"
+        )
+    from holdall.backends.memory import MemoryService
+
+    return MemoryService(secret=settings.secret, base_url=base)
 
 
 def _open_s3(
