@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from holdall.backends.aws.courier import Failure
@@ -92,8 +93,9 @@ def _classify(reply: Reply, code: str, message: str, about: str, body: Mapping[s
     if not code:
         strange = MalformedReplyError(about, hint="check the endpoint: a server other than DynamoDB answered")
         return Failure(strange, "final")
-    explain = _FINAL.get(code)
-    return Failure(ServiceError(about) if explain is None else explain(message, about), "final")
+    if code == "ValidationException":
+        return Failure(_explain_invalid(message, about), "final")
+    return Failure(_FINAL.get(code, ServiceError)(about), "final")
 
 
 def _reasons(body: Mapping[str, Any]) -> list[CancellationReason]:
@@ -153,20 +155,19 @@ _REFUSED = {
     "UnrecognizedClientException",
     "InvalidClientTokenId",
 }
-_FINAL: dict[str, Callable[[str, str], HoldallError]] = {
-    "ValidationException": _explain_invalid,
-    "SerializationException": lambda message, about: InvalidRequestError(about),
-    "ResourceNotFoundException": lambda message, about: TableNotFoundError(
-        about, hint="create the table, or check its name, region and endpoint"
+_FINAL: dict[str, Callable[[str], HoldallError]] = {
+    "SerializationException": InvalidRequestError,
+    "ResourceNotFoundException": partial(
+        TableNotFoundError, hint="create the table, or check its name, region and endpoint"
     ),
-    "TableNotFoundException": lambda message, about: TableNotFoundError(about),
-    "ResourceInUseException": lambda message, about: TableExistsError(about),
-    "TableAlreadyExistsException": lambda message, about: TableExistsError(about),
-    "IdempotentParameterMismatchException": lambda message, about: TokenReusedError(
-        about, hint="use a new token (port.new_id()) for each new transaction"
+    "TableNotFoundException": TableNotFoundError,
+    "ResourceInUseException": TableExistsError,
+    "TableAlreadyExistsException": TableExistsError,
+    "IdempotentParameterMismatchException": partial(
+        TokenReusedError, hint="use a new token (port.new_id()) for each new transaction"
     ),
-    "ItemCollectionSizeLimitExceededException": lambda message, about: ItemTooLargeError(about),
-    "UnknownOperationException": lambda message, about: ConfigurationError(
-        about, hint="check the endpoint: it does not speak DynamoDB's protocol"
+    "ItemCollectionSizeLimitExceededException": ItemTooLargeError,
+    "UnknownOperationException": partial(
+        ConfigurationError, hint="check the endpoint: it does not speak DynamoDB's protocol"
     ),
 }

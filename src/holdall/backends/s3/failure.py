@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from holdall.backends.aws.courier import Failure
 from holdall.backends.aws.message import Reply
@@ -129,10 +130,6 @@ def _advise(code: str, message: str) -> str:
     return _REFUSED[code]
 
 
-def _with_hint(kind: Callable[..., HoldallError], hint: str) -> Callable[[str], HoldallError]:
-    return lambda about: kind(about, hint=hint)
-
-
 _CHECK = "check the access key, its secret, and the permissions that they have"
 
 _CODES: Mapping[int, str] = {
@@ -199,21 +196,21 @@ _FINAL: dict[str, Callable[[str], HoldallError]] = {
         ),
         InvalidRequestError,
     ),
-    "NoSuchBucket": _with_hint(
+    "NoSuchBucket": partial(
         ConfigurationError,
-        "create the bucket, or check its name, region, endpoint and style (path or virtual)",
+        hint="create the bucket, or check its name, region, endpoint and style (path or virtual)",
     ),
-    "BucketAlreadyExists": _with_hint(
-        ConfigurationError, "another account has a bucket of that name: choose another name"
+    "BucketAlreadyExists": partial(
+        ConfigurationError, hint="another account has a bucket of that name: choose another name"
     ),
     "InvalidBucketName": ConfigurationError,
     "InvalidLocationConstraint": ConfigurationError,
     "InvalidStorageClass": ConfigurationError,
     "InvalidEncryptionAlgorithmError": ConfigurationError,
-    "AccessControlListNotSupported": _with_hint(
-        ConfigurationError, "the bucket does not use access control lists: leave out acl"
+    "AccessControlListNotSupported": partial(
+        ConfigurationError, hint="the bucket does not use access control lists: leave out acl"
     ),
-    "InvalidObjectState": _with_hint(
-        ServiceError, "the object is in an archive storage class: restore it first"
+    "InvalidObjectState": partial(
+        ServiceError, hint="the object is in an archive storage class: restore it first"
     ),
 }
