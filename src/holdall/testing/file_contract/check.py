@@ -39,11 +39,12 @@ from holdall.core.objects import (
 from holdall.core.port import Backend, Port, run
 from holdall.core.requests import Request
 from holdall.core.rules.object import MIN_PART
-from holdall.errors import ObjectNotFoundError
+from holdall.errors import ObjectNotFoundError, PreconditionFailedError
 from holdall.testing.table_contract.check import Calls, refused
 
 __all__ = [
     "NAME",
+    "RACERS",
     "Calls",
     "Service",
     "ServiceCapability",
@@ -77,6 +78,9 @@ and to remove all tags by a put without any."""
 
 NAME = "contract"
 """The service's name in requests; a service ignores it."""
+
+RACERS = 8
+"""How many requests try the same at once."""
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -199,6 +203,20 @@ class Service:
     async def side_by_side(self, flows: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
         """The results of flows that run concurrently; all of them must succeed."""
         return [outcome.result() for outcome in await self.port.gather(flows)]
+
+    async def race(self, flows: Iterable[Coroutine[Any, Any, T]]) -> int:
+        """Run flows concurrently, of which exactly one must succeed; return its position."""
+        outcomes = await self.port.gather(flows, limit=RACERS)
+        losses = [outcome.error for outcome in outcomes if outcome.error is not None]
+        assert all(isinstance(loss, PreconditionFailedError) for loss in losses), losses
+        winners = [place for place, outcome in enumerate(outcomes) if outcome.error is None]
+        assert len(winners) == 1, f"{len(winners)} of {len(outcomes)} succeeded"
+        return winners[0]
+
+    async def begin_with(self, body: bytes, name: str = "a", **options: Any) -> tuple[Upload, Part]:
+        """Begin an upload, and upload its first part."""
+        upload = await self.begin(name, **options)
+        return upload, await self.part(upload, 1, body)
 
     async def elsewhere(self, flow: Callable[[Service], Coroutine[Any, Any, None]], calls: Calls) -> None:
         """Run a flow on the same service in another thread; if async, in another event loop there."""

@@ -17,8 +17,7 @@ async def an_object_consists_of_the_named_parts_only(service: Service) -> None:
 
 @check()
 async def an_object_cannot_be_made_of_a_part_that_was_replaced(service: Service) -> None:
-    upload = await service.begin()
-    first = await service.part(upload, 1, b"first")
+    upload, first = await service.begin_with(b"first")
     second = await service.part(upload, 1, b"second one")
     with refused(HoldallError):
         await service.complete(upload, first)
@@ -29,8 +28,7 @@ async def an_object_cannot_be_made_of_a_part_that_was_replaced(service: Service)
 
 @check()
 async def an_object_cannot_be_made_of_a_part_that_was_never_sent(service: Service) -> None:
-    upload = await service.begin()
-    part = await service.part(upload, 1, full_part())
+    upload, part = await service.begin_with(full_part())
     with refused(HoldallError):
         await service.complete(upload, part, Part(2, part.etag, part.size))
     assert await service.body() is None
@@ -53,8 +51,7 @@ async def a_completion_returns_the_stored_object(service: Service) -> None:
 async def an_upload_is_held_to_its_digests(service: Service) -> None:
     body = full_part() + b"the end"
     for digests in ({"md5": md5_of(body)}, {"sha256": sha256_of(body)}):
-        upload = await service.begin()
-        first = await service.part(upload, 1, full_part())
+        upload, first = await service.begin_with(full_part())
         second = await service.part(upload, 2, b"the end")
         await service.complete(upload, first, second, **digests)
         assert await service.body() == body
@@ -64,14 +61,12 @@ async def an_upload_is_held_to_its_digests(service: Service) -> None:
 @check("digests_of_parts")
 async def an_upload_with_other_digests_replaces_nothing(service: Service) -> None:
     for digests in ({"md5": md5_of(b"others")}, {"sha256": sha256_of(b"others")}):
-        upload = await service.begin()
-        part = await service.part(upload, 1, b"words")
+        upload, part = await service.begin_with(b"words")
         with refused(IntegrityError):
             await service.complete(upload, part, **digests)
         assert await service.body() is None
         await service.put(body=b"there")
-        again = await service.begin()
-        part = await service.part(again, 1, b"words")
+        again, part = await service.begin_with(b"words")
         with refused(IntegrityError):
             await service.complete(again, part, **digests)
         assert await service.body() == b"there"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from holdall.core.objects import ObjectHeaders
 from holdall.errors import ObjectNotFoundError, PreconditionFailedError
-from holdall.testing.file_contract.check import Service, check, refused, sha256_of
-from holdall.testing.file_contract.creation import RACERS
+from holdall.testing.file_contract.check import RACERS, Service, check, refused, sha256_of
 from holdall.testing.file_contract.headers import EVERY_HEADER
 from holdall.testing.file_contract.objects import some_bytes
 
@@ -119,10 +118,6 @@ async def of_many_copies_that_create_one_wins(service: Service) -> None:
     for position, mine in enumerate(ids):
         await service.put(f"source {position}", mine.encode())
     flows = [service.copy(f"source {position}", "copy", if_absent=mine) for position, mine in enumerate(ids)]
-    outcomes = await service.port.gather(flows, limit=RACERS)
-    losses = [outcome.error for outcome in outcomes if outcome.error is not None]
-    assert len(losses) == RACERS - 1
-    assert all(isinstance(loss, PreconditionFailedError) for loss in losses), losses
-    (winner,) = [mine for mine, outcome in zip(ids, outcomes, strict=True) if outcome.error is None]
+    winner = ids[await service.race(flows)]
     found = await service.get("copy")
     assert (found.body, found.info.put_id) == (winner.encode(), winner)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from holdall.core.objects import ObjectHeaders
 from holdall.errors import PreconditionFailedError
-from holdall.testing.file_contract.check import Service, check, refused
-
-RACERS = 8
+from holdall.testing.file_contract.check import RACERS, Service, check, refused
 
 
 @check("conditional_puts")
@@ -83,19 +81,14 @@ async def of_many_creations_at_once_one_wins(service: Service) -> None:
     for race in ("a", "b"):
         ids = [service.port.new_id() for _ in range(RACERS)]
         flows = [service.put(race, mine.encode() * 100, if_absent=mine) for mine in ids]
-        outcomes = await service.port.gather(flows, limit=RACERS)
-        losses = [outcome.error for outcome in outcomes if outcome.error is not None]
-        assert len(losses) == RACERS - 1
-        assert all(isinstance(loss, PreconditionFailedError) for loss in losses), losses
-        (winner,) = [mine for mine, outcome in zip(ids, outcomes, strict=True) if outcome.error is None]
+        winner = ids[await service.race(flows)]
         found = await service.get(race)
         assert (found.body, found.info.put_id) == (winner.encode() * 100, winner)
 
 
 @check("conditional_puts")
 async def an_upload_can_be_a_creation(service: Service) -> None:
-    upload = await service.begin(headers=ObjectHeaders("text/plain"))
-    part = await service.part(upload, 1, b"mine")
+    upload, part = await service.begin_with(b"mine", headers=ObjectHeaders("text/plain"))
     done = await service.complete(upload, part, if_absent=service.port.new_id())
     assert (done.size, done.headers) == (4, ObjectHeaders("text/plain"))
     assert await service.body() == b"mine"
@@ -105,8 +98,7 @@ async def an_upload_can_be_a_creation(service: Service) -> None:
 
 @check("conditional_puts")
 async def an_upload_that_creates_is_refused_if_the_key_is_taken(service: Service) -> None:
-    upload = await service.begin()
-    part = await service.part(upload, 1, b"mine")
+    upload, part = await service.begin_with(b"mine")
     there = await service.put(body=b"yours")
     with refused(PreconditionFailedError):
         await service.complete(upload, part, if_absent=service.port.new_id())
@@ -122,9 +114,5 @@ async def of_many_uploads_that_create_one_wins(service: Service) -> None:
         service.complete(upload, part, if_absent=service.port.new_id())
         for upload, part in zip(uploads, parts, strict=True)
     ]
-    outcomes = await service.port.gather(flows, limit=RACERS)
-    losses = [outcome.error for outcome in outcomes if outcome.error is not None]
-    assert len(losses) == RACERS - 1
-    assert all(isinstance(loss, PreconditionFailedError) for loss in losses), losses
-    (winner,) = [up.id for up, outcome in zip(uploads, outcomes, strict=True) if outcome.error is None]
-    assert await service.body() == winner.encode()
+    winner = uploads[await service.race(flows)]
+    assert await service.body() == winner.id.encode()

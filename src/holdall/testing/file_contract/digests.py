@@ -75,8 +75,7 @@ async def a_creation_with_other_digests_leaves_the_key_free(service: Service) ->
 
 @check()
 async def an_upload_can_be_completed_with_its_digests(service: Service) -> None:
-    upload = await service.begin()
-    part = await service.part(upload, 1, BODY)
+    upload, part = await service.begin_with(BODY)
     done = await service.complete(upload, part, md5=md5_of(BODY), sha256=sha256_of(BODY))
     assert _true(done, BODY)
     assert _true(await service.head(), BODY)

@@ -195,8 +195,7 @@ async def an_upload_ends_with_its_parts_in_order_each_once(service: Service) -> 
 @check()
 async def if_absent_and_if_match_cannot_be_combined(service: Service) -> None:
     etag = (await service.put(body=b"there")).etag
-    upload = await service.begin()
-    part = await service.part(upload, 1, b"words")
+    upload, part = await service.begin_with(b"words")
     with refused(InvalidRequestError):
         await service.put(body=b"words", if_absent="mine", if_match=etag)
     with refused(InvalidRequestError):

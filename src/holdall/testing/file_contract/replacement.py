@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from holdall.core.objects import ObjectHeaders, Part, Upload
+from holdall.core.objects import ObjectHeaders
 from holdall.errors import PreconditionFailedError
-from holdall.testing.file_contract.check import Service, check, full_part, refused
-from holdall.testing.file_contract.creation import RACERS
+from holdall.testing.file_contract.check import RACERS, Service, check, full_part, refused
 
 
 @check("conditional_replacements")
@@ -53,25 +52,14 @@ async def a_created_object_can_be_replaced_and_loses_its_id(service: Service) ->
 async def of_many_replacements_at_once_one_wins(service: Service) -> None:
     etag = (await service.put(body=b"first")).etag
     bodies = [b"racer %d" % number for number in range(RACERS)]
-    outcomes = await service.port.gather(
-        [service.put(body=body, if_match=etag) for body in bodies], limit=RACERS
-    )
-    losses = [outcome.error for outcome in outcomes if outcome.error is not None]
-    assert len(losses) == RACERS - 1
-    assert all(isinstance(loss, PreconditionFailedError) for loss in losses), losses
-    (winner,) = [body for body, outcome in zip(bodies, outcomes, strict=True) if outcome.error is None]
-    assert await service.body() == winner
-
-
-async def _begin(service: Service, body: bytes, name: str = "a") -> tuple[Upload, Part]:
-    upload = await service.begin(name)
-    return upload, await service.part(upload, 1, body)
+    winner = await service.race(service.put(body=body, if_match=etag) for body in bodies)
+    assert await service.body() == bodies[winner]
 
 
 @check("conditional_replacements")
 async def an_upload_with_the_current_etag_replaces_the_object(service: Service) -> None:
     etag = (await service.put(body=b"first")).etag
-    upload, part = await _begin(service, full_part())
+    upload, part = await service.begin_with(full_part())
     done = await service.complete(upload, part, if_match=etag)
     head = await service.head()
     assert (head.etag, head.size) == (done.etag, len(full_part()))
@@ -80,7 +68,7 @@ async def an_upload_with_the_current_etag_replaces_the_object(service: Service) 
 @check("conditional_replacements")
 async def an_upload_with_an_old_etag_replaces_nothing(service: Service) -> None:
     etag = (await service.put(body=b"first")).etag
-    upload, part = await _begin(service, b"mine")
+    upload, part = await service.begin_with(b"mine")
     there = await service.put(body=b"newer")
     with refused(PreconditionFailedError):
         await service.complete(upload, part, if_match=etag)
@@ -93,7 +81,7 @@ async def an_upload_with_an_etag_does_not_create_a_missing_object(service: Servi
     etag = (await service.put(body=b"first")).etag
     await service.delete()
     for name in ("a", "never/was"):
-        upload, part = await _begin(service, b"mine", name)
+        upload, part = await service.begin_with(b"mine", name)
         with refused(PreconditionFailedError):
             await service.complete(upload, part, if_match=etag)
     assert await service.names() == []
@@ -102,13 +90,9 @@ async def an_upload_with_an_etag_does_not_create_a_missing_object(service: Servi
 @check("conditional_replacements")
 async def of_many_uploads_that_replace_one_wins(service: Service) -> None:
     etag = (await service.put(body=b"first")).etag
-    uploads = [await _begin(service, b"racer %d" % number) for number in range(RACERS)]
+    uploads = [await service.begin_with(b"racer %d" % number) for number in range(RACERS)]
     flows = [service.complete(upload, part, if_match=etag) for upload, part in uploads]
-    outcomes = await service.port.gather(flows, limit=RACERS)
-    losses = [outcome.error for outcome in outcomes if outcome.error is not None]
-    assert len(losses) == RACERS - 1
-    assert all(isinstance(loss, PreconditionFailedError) for loss in losses), losses
-    (winner,) = [number for number, outcome in enumerate(outcomes) if outcome.error is None]
+    winner = await service.race(flows)
     assert await service.body() == b"racer %d" % winner
 
 

@@ -78,8 +78,7 @@ async def nothing_of_an_upload_is_visible_before_its_end(service: Service) -> No
 @check()
 async def an_existing_object_stays_until_the_upload_ends(service: Service) -> None:
     there = await service.put(body=b"there")
-    upload = await service.begin()
-    part = await service.part(upload, 1, b"words")
+    upload, part = await service.begin_with(b"words")
     assert ((await service.get()).body, (await service.head()).etag) == (b"there", there.etag)
     done = await service.complete(upload, part)
     assert ((await service.get()).body, (await service.head()).etag) == (b"words", done.etag)
@@ -181,8 +180,7 @@ async def uploads_to_one_key_do_not_mix(service: Service) -> None:
 @check()
 async def an_aborted_upload_is_gone(service: Service) -> None:
     await service.put(body=b"there")
-    upload = await service.begin()
-    part = await service.part(upload, 1, b"words")
+    upload, part = await service.begin_with(b"words")
     await service.send(AbortUpload(NAME, upload))
     assert await service.send(ListUploads(NAME, service.prefix)) == ()
     requests: tuple[ObjectRequest[Any], ...] = (
@@ -221,8 +219,7 @@ async def a_completed_upload_is_gone(service: Service) -> None:
 @check()
 async def an_unknown_upload_is_not_found(service: Service) -> None:
     await service.put("source", b"words")
-    begun = await service.begin("begun")
-    part = await service.part(begun, 1, b"words")
+    begun, part = await service.begin_with(b"words", "begun")
     unknown = [Upload(service.key(), id) for id in STRANGE_IDS]
     for upload in [*unknown, Upload(service.key("other"), begun.id)]:
         requests: tuple[ObjectRequest[Any], ...] = (
