@@ -18,6 +18,7 @@ from holdall.core.requests import (
     CreateTable,
     DeleteItem,
     DeleteTable,
+    Done,
     GetItem,
     Page,
     PutItem,
@@ -25,6 +26,8 @@ from holdall.core.requests import (
     Request,
     Returns,
     Scan,
+    TransactAction,
+    TransactWrite,
     UpdateItem,
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, KeyType, TableSchema
@@ -120,6 +123,10 @@ class Store:
         request = UpdateItem(table, encode_item(key), Update(actions), condition, returns)
         item = (await self.port.send(request)).item
         return None if item is None else decode_item(item)
+
+    async def transact(self, *actions: TransactAction) -> Done:
+        """Carry out actions in one transaction, with a new token."""
+        return await self.port.send(TransactWrite(actions, self.port.new_id()))
 
     async def query(
         self,

@@ -24,7 +24,6 @@ from holdall.core.requests import (
     PutItem,
     Query,
     Scan,
-    TransactWrite,
     UpdateItem,
 )
 from holdall.core.schema import IndexSchema, KeyAttribute, Projection, TableSchema
@@ -61,7 +60,7 @@ async def an_index_follows_every_kind_of_write(store: Store) -> None:
     assert await _list_owned(store, table) == []
     update = UpdateItem(table, encode_item({"pk": "a"}), Update((Set(path("rank"), value(1)),)))
     put = PutItem(table, encode_item({"pk": "c", "owner": "bob", "rank": 0}))
-    await store.send(TransactWrite((update, put), store.port.new_id()))
+    await store.transact(update, put)
     assert await _list_owned(store, table, "bob") == ["c", "a"]
 
 

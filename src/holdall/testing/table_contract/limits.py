@@ -176,9 +176,9 @@ async def a_transaction_has_4_mb_at_the_most_with_the_values_of_its_conditions(s
     checks = tuple(ConditionCheck(table, encode_item({"pk": str(number)}), new) for number in range(11))
     put = PutItem(table, encode_item({"pk": "a"}))
     with refused(TransactionTooLarge):
-        await store.send(TransactWrite((put, *checks), store.port.new_id()))
+        await store.transact(put, *checks)
     assert await store.get(table, pk="a") is None
-    await store.send(TransactWrite((put, *checks[:10]), store.port.new_id()))
+    await store.transact(put, *checks[:10])
 
 
 @check()
@@ -189,7 +189,7 @@ async def stored_items_do_not_count_in_the_size_of_a_transaction(store: Store) -
         await store.send(PutItem(table, {**key, "text": {"S": "x" * LONG}}))
     count = Update((Add(path("n"), value(1)),))
     updates = tuple(UpdateItem(table, key, count, Exists(path("text"))) for key in keys)
-    await store.send(TransactWrite(updates, store.port.new_id()))
+    await store.transact(*updates)
 
 
 @check()
@@ -233,7 +233,7 @@ async def an_invalid_expression_or_action_is_refused_and_changes_nothing(store: 
     with refused(InvalidRequestError):
         await store.send(BatchWrite((update,)))
     with refused(InvalidRequestError):
-        await store.send(TransactWrite((read,), store.port.new_id()))
+        await store.transact(read)
     with refused(InvalidRequestError):
         await store.send(TransactGet((update,)))
     with refused(InvalidRequestError):

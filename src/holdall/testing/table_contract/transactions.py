@@ -49,7 +49,7 @@ async def all_actions_happen_together(store: Store) -> None:
         DeleteItem(first, encode_item({"pk": "gone"})),
         ConditionCheck(first, encode_item({"pk": "guard"}), Exists(path("n"))),
     )
-    await store.send(TransactWrite(actions, store.port.new_id()))
+    await store.transact(*actions)
     assert await store.get(first, pk="put") == {"pk": "put", "n": 1}
     assert await store.get(second, pk="count") == {"pk": "count", "n": 5}
     assert await store.get(first, pk="gone") is None
@@ -70,7 +70,7 @@ async def one_failed_condition_stops_everything_and_is_found_in_its_place(store:
         ConditionCheck(table, encode_item({"pk": "e"}), NotExists(path("pk"))),
     )
     with refused(TransactionCanceledError) as refusal:
-        await store.send(TransactWrite(actions, store.port.new_id()))
+        await store.transact(*actions)
     codes = [reason.code for reason in refusal.error.reasons]
     assert codes == ["None", "ConditionalCheckFailed", "None", "ConditionalCheckFailed", "None"]
     assert [reason.item for reason in refusal.error.reasons] == [None, stored, None, None, None]
@@ -84,7 +84,7 @@ async def an_action_the_item_does_not_fit_cancels_the_rest(store: Store) -> None
     table = await store.table()
     await store.put(table, pk="b", n="text")
     with refused(HoldallError):
-        await store.send(TransactWrite((_put(table, "a"), _count(table, "b")), store.port.new_id()))
+        await store.transact(_put(table, "a"), _count(table, "b"))
     assert await store.get(table, pk="a") is None
     assert await store.get(table, pk="b") == {"pk": "b", "n": "text"}
 
@@ -96,7 +96,7 @@ async def the_same_token_takes_effect_once(store: Store) -> None:
     for _ in range(3):
         await store.send(request)
     assert await store.get(table, pk="a") == {"pk": "a", "n": 1}
-    await store.send(TransactWrite(request.actions, store.port.new_id()))
+    await store.transact(*request.actions)
     assert await store.get(table, pk="a") == {"pk": "a", "n": 2}
 
 
@@ -168,7 +168,7 @@ async def concurrent_increments_all_count(store: Store) -> None:
     async def increment() -> None:
         while True:
             try:
-                await store.send(TransactWrite((_count(table, "a"),), store.port.new_id()))
+                await store.transact(_count(table, "a"))
             except HoldallError as error:
                 if not error.retryable:
                     raise
@@ -193,7 +193,7 @@ async def transfers_never_show_or_lose_money(store: Store) -> None:
         with suppress(
             TransactionCanceledError
         ):  # contention, or not enough money; the sums below must be right
-            await store.send(TransactWrite((take, _count(table, target, 10)), store.port.new_id()))
+            await store.transact(take, _count(table, target, 10))
         keys = tuple(GetItem(table, encode_item({"pk": pk})) for pk in "abc")
         try:
             reply = await store.send(TransactGet(keys))
@@ -211,9 +211,9 @@ async def a_hundred_actions_fit_and_one_more_does_not(store: Store) -> None:
     table = await store.table()
     hundred = tuple(_put(table, f"k{number}") for number in range(100))
     with refused(TransactionTooLarge):
-        await store.send(TransactWrite((*hundred, _put(table, "one more")), store.port.new_id()))
+        await store.transact(*hundred, _put(table, "one more"))
     assert await store.get(table, pk="k0") is None
-    await store.send(TransactWrite(hundred, store.port.new_id()))
+    await store.transact(*hundred)
     assert await store.get(table, pk="k99") == {"pk": "k99"}
     with refused(TransactionTooLarge):
         key = encode_item({"pk": "k0"})
@@ -225,9 +225,7 @@ async def one_item_cannot_take_part_twice(store: Store) -> None:
     table = await store.table("N")
     check_same = ConditionCheck(table, {"pk": {"N": "1.0"}}, NotExists(path("pk")))
     with refused(DuplicateItemError):
-        await store.send(
-            TransactWrite((PutItem(table, encode_item({"pk": 1})), check_same), store.port.new_id())
-        )
+        await store.transact(PutItem(table, encode_item({"pk": 1})), check_same)
     assert await store.get(table, pk=1) is None
     read = GetItem(table, encode_item({"pk": 1}))
     with refused(DuplicateItemError):
@@ -239,7 +237,7 @@ async def malformed_transactions_are_refused(store: Store) -> None:
     table = await store.table()
     put = _put(table, "a")
     with refused(InvalidRequestError):
-        await store.send(TransactWrite((), store.port.new_id()))
+        await store.transact()
     with refused(InvalidRequestError):
         await store.send(TransactGet(()))
     for token in ("", "x" * 37):
@@ -247,9 +245,9 @@ async def malformed_transactions_are_refused(store: Store) -> None:
             await store.send(TransactWrite((put,), token))
     with refused(InvalidRequestError):
         returning = PutItem(table, put.item, returns="old")
-        await store.send(TransactWrite((returning,), store.port.new_id()))
+        await store.transact(returning)
     with refused(TableNotFoundError):
-        await store.send(TransactWrite((put, _put("holdall-missing", "a")), store.port.new_id()))
+        await store.transact(put, _put("holdall-missing", "a"))
     assert await store.get(table, pk="a") is None
 
 
@@ -259,14 +257,14 @@ async def arithmetic_in_a_transaction_reads_the_stored_item(store: Store) -> Non
     await store.put(table, pk="a", n=40)
     step = Set(path("n"), Plus(path("n"), value(2)))
     update = UpdateItem(table, encode_item({"pk": "a"}), Update((step,)))
-    await store.send(TransactWrite((update,), store.port.new_id()))
+    await store.transact(update)
     assert await store.get(table, pk="a") == {"pk": "a", "n": 42}
 
 
 @check("capacity")
 async def transactions_cost_double(store: Store) -> None:
     table = await store.table()
-    reply = await store.send(TransactWrite((_put(table, "a"), _put(table, "b")), store.port.new_id()))
+    reply = await store.transact(_put(table, "a"), _put(table, "b"))
     assert reply.capacity == 4
     got = await store.send(TransactGet((GetItem(table, encode_item({"pk": "a"})),)))
     assert got.capacity == 2
