@@ -178,17 +178,13 @@ class Copier:
             return {}
         return await self._reader.get_tags(pace, GetTags("", source.key))
 
-    async def _tags_after_head(self, pace: Pace, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
-        """The same after a HEAD, whose reply need not say so: then one byte is read to find out."""
-        if _COUNT not in reply.headers:
-            look = GetObject("", source.key, 0, 1, source.etag)
-            _, answered = await self._reader.get_in_full(pace, look)
-            reply = answered or reply
-        return await self._tags(pace, source, reply)
-
     async def _large(self, pace: Pace, request: CopyObject, source: ObjectInfo, reply: Reply) -> ObjectInfo:
-        """A copy of an object that S3 does not copy at once."""
-        tags = await self._tags_after_head(pace, source, reply)
+        """A copy of an object that S3 does not copy at once; ``reply`` is the answer to a HEAD."""
+        counted: Reply | None = None
+        if _COUNT not in reply.headers:  # on this server only a GET says whether there are tags
+            look = GetObject("", source.key, 0, 1, source.etag)
+            _, counted = await self._reader.get_in_full(pace, look)
+        tags = await self._tags(pace, source, counted or reply)
         return await self._in_parts(pace, request, source, _other_headers(reply), tags)
 
     async def _in_parts(
