@@ -60,12 +60,6 @@ class _BotoCourier:
         self._name = f"holdall-{id(self)}"
         self._listening = False
 
-    def _listen(self) -> None:
-        """Have the client report every send; calling it twice is harmless."""
-        if not self._listening:
-            self._client.meta.events.register("needs-retry.dynamodb", self._note, unique_id=self._name)
-            self._listening = True
-
     def close(self) -> None:
         """Stop listening to the client's events."""
         if self._listening:
@@ -112,7 +106,9 @@ class _BotoCourier:
         from botocore.exceptions import BotoCoreError, ClientError
 
         method = getattr(self._client, name_method(call.operation))
-        self._listen()
+        if not self._listening:  # from now on, the client reports every send; registering twice is harmless
+            self._client.meta.events.register("needs-retry.dynamodb", self._note, unique_id=self._name)
+            self._listening = True
         self._sends.unknown = self._sends.damaged = False
         try:
             found = method(**convert(call.payload, AS_BYTES))
