@@ -84,7 +84,7 @@ def holdall_declarations(request: pytest.FixtureRequest) -> Iterator[None]:
     They belong to the process. Without this, a recurring job of one test file would run in the workers of another.
     """
     imported = set(sys.modules)
-    others = _test_modules(request.session) - {_module_of(request.node)}
+    others = request.session.stash.get(_MODULES, frozenset()) - {_module_of(request.node)}
     known = {place: _declarations(place).copy() for place in _REGISTRIES}
     for place, declared in known.items():
         for name in [name for name, each in declared.items() if _home_of(each) in others]:
@@ -110,11 +110,6 @@ def _declarations(place: str) -> dict[Any, Any]:
 
 def _home_of(declared: Any) -> str | None:
     return getattr(getattr(declared, "function", declared), "__module__", None)
-
-
-def _test_modules(session: pytest.Session) -> frozenset[str | None]:
-    """The modules that tests were collected from."""
-    return session.stash.get(_MODULES, frozenset())
 
 
 def _module_of(item: Any) -> str | None:
