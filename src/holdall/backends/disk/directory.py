@@ -97,7 +97,7 @@ class Directories:
 @contextmanager
 def lock_file(file: int) -> Iterator[None]:
     """Hold an exclusive lock on an open file, against other threads and processes."""
-    with _unlock(file, _lock(file, fcntl.LOCK_EX)):
+    with unlock_at_end(file, _lock(file, fcntl.LOCK_EX)):
         yield
 
 
@@ -108,7 +108,7 @@ def lock_for_order(directory: int) -> Iterator[None]:
     If another process was stopped while it held the lock, this one continues without it after a second. It also does so
     if the file system has no locks for directories, like NFS.
     """
-    with _unlock(directory, _wait_for_lock(directory, _PAUSES) is True):
+    with unlock_at_end(directory, _wait_for_lock(directory, _PAUSES) is True):
         yield
 
 
@@ -130,7 +130,7 @@ def lock_for_sure(directory: int) -> Iterator[None]:
             "if_match needs locks for directories, which this file system does not have",
             hint="keep the files on a local disk, or write without if_match",
         )
-    with _unlock(directory, locked):
+    with unlock_at_end(directory, locked):
         yield
 
 
@@ -156,7 +156,8 @@ def _lock(file: int, how: int) -> bool:
 
 
 @contextmanager
-def _unlock(file: int, locked: bool) -> Iterator[None]:
+def unlock_at_end(file: int, locked: bool) -> Iterator[None]:
+    """Unlock an open file at the end of the block, if it was locked."""
     try:
         yield
     finally:

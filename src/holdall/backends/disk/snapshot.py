@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from holdall.backends.disk.directory import Directories
+from holdall.backends.disk.directory import Directories, unlock_at_end
 from holdall.backends.disk.path import OWN
 from holdall.backends.disk.transfer import copy_range
 from holdall.backends.durability import sync_path
@@ -43,13 +43,8 @@ class Gate:
     @contextmanager
     def enter(self) -> Iterator[None]:
         """Hold the gate open for one deletion or replacement; waits for a snapshot that is being linked."""
-        with self._directories.open(()) as root:
-            locked = _lock(root, fcntl.LOCK_SH)
-            try:
-                yield
-            finally:
-                if locked:
-                    fcntl.flock(root, fcntl.LOCK_UN)  # a forked child may still have it open
+        with self._directories.open(()) as root, unlock_at_end(root, _lock(root, fcntl.LOCK_SH)):
+            yield
 
     def close(self) -> int:
         """Wait for running deletions, and keep others waiting until `open` is called with the returned handle."""
