@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack
 
@@ -263,28 +263,26 @@ def finish_flow(flow: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _migrate(
-    context: Context, model: object, options: MigrationArguments
-) -> Coroutine[Any, Any, MigrationReport]:
+async def _migrate(context: Context, model: object, options: MigrationArguments) -> MigrationReport:
     """The flow of `migrate`, once the arguments are checked."""
     from holdall.transactions.migration.bulk import MigrationArguments, migrate
     from holdall.transactions.read.target import model_schema, refuse_others
 
     schema = model_schema(model)
     refuse_others("migrate", schema, options, MigrationArguments.__annotations__)
-    return migrate(context, schema, **options)
+    return await migrate(context, schema, **options)
 
 
-def _move(
+async def _move(
     context: Context, source: object, target: object, convert: Any, options: MoveArguments
-) -> Coroutine[Any, Any, MoveReport]:
+) -> MoveReport:
     """The flow of `move`, once the arguments are checked."""
     from holdall.transactions.move.flow import MoveArguments, move
     from holdall.transactions.read.target import model_schema, refuse_others
 
     found = model_schema(source)
     refuse_others("move", found, options, MoveArguments.__annotations__)
-    return move(context, found, model_schema(target), convert=convert, **options)
+    return await move(context, found, model_schema(target), convert=convert, **options)
 
 
 def _make_batches(
@@ -299,13 +297,13 @@ def _make_batches(
     return Batches(context, schema, concurrency=concurrency, rate=rate, progress=progress)
 
 
-def _change_all(
+async def _change_all(
     db: BulkRunner | AsyncBulkRunner,
     model: object,
     make_treatment: Callable[[Any, ModelSchema], Any],
     finding: tuple[Any, ...],
     options: tuple[Any, ...],
-) -> Coroutine[Any, Any, ChangeReport]:
+) -> ChangeReport:
     """The flow of `update_all` or `delete_all`, once the arguments are checked."""
     from holdall.transactions.bulk import chunk as bulk
     from holdall.transactions.bulk import treatment as treatments
@@ -318,4 +316,4 @@ def _change_all(
     question = bulk.make_question(
         schema, scan=scan, segments=segments, where=where, sort=sort, index=index, components=components
     )
-    return bulk.change_all(db._context, db._transaction_maker(), question, treatment, checked)
+    return await bulk.change_all(db._context, db._transaction_maker(), question, treatment, checked)

@@ -13,6 +13,7 @@ from holdall.errors import InvalidOptionsError
 from holdall.transactions.bulk.runner import AsyncBulkRunner, BulkRunner, finish_flow
 
 if TYPE_CHECKING:
+    from holdall.core.context import Context
     from holdall.models.fields.conditions import Clause
     from holdall.models.fields.update import FieldUpdate
     from holdall.models.keys.key import ModelKey
@@ -45,7 +46,7 @@ class Runner(BulkRunner):
         one of your own, is retried; any other error is raised unchanged. ``read_only`` and ``strict`` are as in
         `transaction`. Returns what the function returns.
         """
-        return self._run(check_callable(function), args, {}, options)  # type: ignore[no-any-return]
+        return run(self._run(function, args, {}, options), self._context)  # type: ignore[no-any-return]
 
     @overload
     def transactional(self, function: Callable[Concatenate[Transaction, P], T], /) -> Callable[P, T]: ...
@@ -60,17 +61,19 @@ class Runner(BulkRunner):
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(check_callable(function))
             def call(*args: Any, **keywords: Any) -> Any:
-                return self._run(function, args, keywords, options)
+                return run(self._run(function, args, keywords, options), self._context)
 
             return call
 
         return decorate if function is None else decorate(function)
 
-    def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
-        tools = _tools()
-        begin, call = partial(tools.Transaction, self._context), bind_arguments(function, args, keywords)
-        flow = tools.run_transaction(self._context, begin, call, tools.run_options(options))
-        return run(flow, self._context)
+    def _run(
+        self, function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any], options: Any
+    ) -> Coroutine[Any, Any, Any]:
+        return run_function(self._context, _tools().Transaction, function, args, keywords, options)
+
+    def _transact(self, flow: Any, *args: Any) -> Coroutine[Any, Any, Any]:
+        return self._run(finish_flow(flow), args, {}, {})
 
     @overload
     def create(self, model: Callable[P, M], /, *args: P.args, **values: P.kwargs) -> M: ...
@@ -81,9 +84,7 @@ class Runner(BulkRunner):
 
         Raises `ModelAlreadyExistsError` if an item with its key exists.
         """
-        from holdall.transactions.run.single import create_item, prepare_item
-
-        return self._run(create_item, (prepare_item(model, args, values),), {}, {})
+        return run(_tools().single.create(self._transact, model, args, values), self._context)
 
     def put(self, item: M, *, where: Clause | None = None, **values: Never) -> M:
         """Write one item, in a transaction, replacing any item with its key.
@@ -92,10 +93,7 @@ class Runner(BulkRunner):
         the fields that the model declares are replaced then. Raises `InvalidModelUpdateError` if an existing item does
         not meet ``where=``, or if a read-only field would change.
         """
-        from holdall.transactions.run.single import check_put, put_item
-
-        check_put(item, values)
-        return self._run(finish_flow(put_item), (item, where), {}, {})  # type: ignore[no-any-return]
+        return run(_tools().single.put(self._transact, item, where, values), self._context)  # type: ignore[no-any-return]
 
     @overload
     def update(
@@ -118,14 +116,10 @@ class Runner(BulkRunner):
         ``db.update(key, col(Order.tags).add("x"))`` changes the item without reading it, as ``tx.update`` does, and
         takes the same ``where=`` and ``create_if_missing=``.
         """
+        single = _tools().single
         if updates:
-            from holdall.transactions.run.single import update_item
-
-            return self._run(update_item, (key, *updates), values, {})
-
-        from holdall.transactions.run.single import assign_values
-
-        return self._run(finish_flow(assign_values), (key, values), {}, {})
+            return run(single.update(self._transact, key, updates, values), self._context)
+        return run(single.assign(self._transact, key, values), self._context)
 
     def delete(
         self, *targets: Model | ModelKey[Any], where: Clause | None = None, **components: Never
@@ -136,11 +130,7 @@ class Runner(BulkRunner):
         nothing is deleted. To delete an item only if it has not changed since you read it, read and delete it in a
         transaction.
         """
-        from holdall.transactions.read.target import refuse_components
-        from holdall.transactions.run.single import delete_all, list_keys
-
-        refuse_components("delete", targets, components)
-        self._run(finish_flow(delete_all), (list_keys(targets), where), {}, {})
+        run(_tools().single.delete(self._transact, targets, where, components), self._context)
 
     def get_stored(self, key: ModelKey[Any]) -> StoredItem | None:
         """Return an item exactly as its table stores it, or None: ``db.get_stored(Order.key("42"))``.
@@ -178,7 +168,7 @@ class AsyncRunner(AsyncBulkRunner):
         one of your own, is retried; any other error is raised unchanged. ``read_only`` and ``strict`` are as in
         `transaction`. Returns what the function returns.
         """
-        return await self._run(check_callable(function), args, {}, options)  # type: ignore[no-any-return]
+        return await wait(self._run(function, args, {}, options), self._context)
 
     @overload
     def transactional(
@@ -197,17 +187,19 @@ class AsyncRunner(AsyncBulkRunner):
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(check_callable(function))
             async def call(*args: Any, **keywords: Any) -> Any:
-                return await self._run(function, args, keywords, options)
+                return await wait(self._run(function, args, keywords, options), self._context)
 
             return call
 
         return decorate if function is None else decorate(function)
 
-    async def _run(self, function: Any, args: tuple[Any, ...], keywords: dict[str, Any], options: Any) -> Any:
-        tools = _tools()
-        begin, call = partial(tools.AsyncTransaction, self._context), bind_arguments(function, args, keywords)
-        flow = tools.run_transaction(self._context, begin, call, tools.run_options(options))
-        return await wait(flow, self._context)
+    def _run(
+        self, function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any], options: Any
+    ) -> Coroutine[Any, Any, Any]:
+        return run_function(self._context, _tools().AsyncTransaction, function, args, keywords, options)
+
+    def _transact(self, flow: Any, *args: Any) -> Coroutine[Any, Any, Any]:
+        return self._run(flow, args, {}, {})
 
     @overload
     async def create(self, model: Callable[P, M], /, *args: P.args, **values: P.kwargs) -> M: ...
@@ -218,9 +210,7 @@ class AsyncRunner(AsyncBulkRunner):
 
         Raises `ModelAlreadyExistsError` if an item with its key exists.
         """
-        from holdall.transactions.run.single import create_item, prepare_item
-
-        return await self._run(create_item, (prepare_item(model, args, values),), {}, {})
+        return await wait(_tools().single.create(self._transact, model, args, values), self._context)
 
     async def put(self, item: M, *, where: Clause | None = None, **values: Never) -> M:
         """Write one item, in a transaction, replacing any item with its key.
@@ -229,10 +219,7 @@ class AsyncRunner(AsyncBulkRunner):
         the fields that the model declares are replaced then. Raises `InvalidModelUpdateError` if an existing item does
         not meet ``where=``, or if a read-only field would change.
         """
-        from holdall.transactions.run.single import check_put, put_item
-
-        check_put(item, values)
-        return await self._run(put_item, (item, where), {}, {})  # type: ignore[no-any-return]
+        return await wait(_tools().single.put(self._transact, item, where, values), self._context)
 
     @overload
     async def update(
@@ -255,14 +242,10 @@ class AsyncRunner(AsyncBulkRunner):
         ``db.update(key, col(Order.tags).add("x"))`` changes the item without reading it, as ``tx.update`` does, and
         takes the same ``where=`` and ``create_if_missing=``.
         """
+        single = _tools().single
         if updates:
-            from holdall.transactions.run.single import update_item
-
-            return await self._run(update_item, (key, *updates), values, {})
-
-        from holdall.transactions.run.single import assign_values
-
-        return await self._run(assign_values, (key, values), {}, {})
+            return await wait(single.update(self._transact, key, updates, values), self._context)
+        return await wait(single.assign(self._transact, key, values), self._context)
 
     async def delete(
         self, *targets: Model | ModelKey[Any], where: Clause | None = None, **components: Never
@@ -273,11 +256,7 @@ class AsyncRunner(AsyncBulkRunner):
         nothing is deleted. To delete an item only if it has not changed since you read it, read and delete it in a
         transaction.
         """
-        from holdall.transactions.read.target import refuse_components
-        from holdall.transactions.run.single import delete_all, list_keys
-
-        refuse_components("delete", targets, components)
-        await self._run(delete_all, (list_keys(targets), where), {}, {})
+        await wait(_tools().single.delete(self._transact, targets, where, components), self._context)
 
     async def get_stored(self, key: ModelKey[Any]) -> StoredItem | None:
         """Return an item exactly as its table stores it, or None: ``db.get_stored(Order.key("42"))``.
@@ -309,7 +288,7 @@ def check_callable(function: Any) -> Any:
     return function
 
 
-def bind_arguments(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[[Any], Any]:
+def bind_arguments(function: Any, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Callable[[Any], Any]:
     """The call with everything but the transaction, under the function's own name."""
 
     def call(tx: Any) -> Any:
@@ -319,17 +298,33 @@ def bind_arguments(function: Any, args: tuple[Any, ...], keywords: dict[str, Any
     return call
 
 
+async def run_function(
+    context: Context,
+    transaction: Callable[..., Any],
+    function: Any,
+    args: tuple[Any, ...],
+    keywords: Mapping[str, Any],
+    options: Any,
+) -> Any:
+    """Run ``function(tx, *args, **keywords)`` in transactions of this class; the flow of a runner's methods."""
+    tools, call = _tools(), bind_arguments(check_callable(function), args, keywords)
+    return await tools.run_transaction(
+        context, partial(transaction, context), call, tools.run_options(options)
+    )
+
+
 @cache
 def _tools() -> Any:
     """What transactions are made of, loaded on first use; import statements in each call would slow it down."""
     from holdall.tables.commit.retry import check_transaction, run_options
     from holdall.transactions.api import AsyncTransaction, Transaction
     from holdall.transactions.current import is_retry
+    from holdall.transactions.run import single
     from holdall.transactions.run.flow import run_transaction
     from holdall.transactions.unit import Unit
 
     tools = check_transaction, run_options, AsyncTransaction, Transaction, is_retry, run_transaction, Unit
-    return SimpleNamespace(**{tool.__name__: tool for tool in tools})
+    return SimpleNamespace(single=single, **{tool.__name__: tool for tool in tools})
 
 
 def _open_unit(options: TransactionArguments) -> Unit:

@@ -1,41 +1,46 @@
 """Transactions of one write, for the methods of a database that are named after it.
 
-Each records its write in a transaction that the caller runs and commits.
+Each checks what the caller passed and then runs its write in a transaction: ``transact(flow, *args)`` calls
+``flow(tx, *args)`` in a transaction of the caller's kind, sync or async, and commits it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdall.errors import InvalidModelUpdateError, InvalidOptionsError
 from holdall.models.keys.key import ModelKey
 from holdall.models.marks import Marks, Partial
 from holdall.models.model import Model
 from holdall.transactions.read.flow import fetch, get_one
-from holdall.transactions.read.target import model_schema
+from holdall.transactions.read.target import model_schema, refuse_components
 
 if TYPE_CHECKING:
     from holdall.models.fields.conditions import Clause
     from holdall.models.fields.update import FieldUpdate
     from holdall.transactions.api import Writes
 
+Transact: TypeAlias = Callable[..., Coroutine[Any, Any, Any]]
 
-def prepare_item(model: Any, args: tuple[Any, ...], values: Mapping[str, Any]) -> Model:
-    """Return the item that ``create`` was called with: an instance, or a model and its values."""
+
+async def create(transact: Transact, model: Any, args: Sequence[Any], values: Mapping[str, Any]) -> Model:
+    """Create an item: an instance, or one of a model with these values."""
+    item: Model
     if isinstance(model, Model) and not args and not values:
-        return model
-    item: Model = model_schema(model).model(*args, **values)
+        item = model
+    else:
+        item = model_schema(model).model(*args, **values)
+    await transact(_create, item)
     return item
 
 
-def create_item(tx: Writes, item: Model) -> Model:
-    """Create the item."""
-    return tx.create(item)
+async def _create(tx: Writes, item: Model) -> None:
+    tx.create(item)
 
 
-def check_put(item: object, values: Mapping[str, object]) -> None:
-    """Refuse what ``put`` cannot write: it takes one instance, and no values of fields."""
+async def put(transact: Transact, item: object, where: Clause | None, values: Mapping[str, object]) -> Model:
+    """Write the whole item, replacing any item with its key; ``put`` takes no values of fields."""
     for name in values:
         model = item.__name__ if isinstance(item, type) else "Order"
         raise InvalidOptionsError(
@@ -45,31 +50,12 @@ def check_put(item: object, values: Mapping[str, object]) -> None:
         raise InvalidOptionsError(f"{item!r:.80} is not an item", hint="pass an instance: put(Order(...))")
     if isinstance(item._marks, Partial):
         item._marks.change(item)  # refuses: the put would replace the fields that were not fetched
+    stored: Model = await transact(_put, item, where)
+    return stored
 
 
-def update_item(tx: Writes, key: ModelKey[Any], *updates: FieldUpdate, **options: Any) -> None:
-    """Change an item without reading it."""
-    if not isinstance(key, ModelKey):
-        raise InvalidOptionsError(f"{key!r:.80} is not a key", hint="pass Order.key(...)")
-    tx.update(key, *updates, **options)
-
-
-def list_keys(targets: Iterable[object]) -> list[ModelKey[Any]]:
-    """Return the keys of items, or the keys themselves."""
-    keys = [target.key if isinstance(target, Model) else target for target in targets]
-    for key in keys:
-        if not isinstance(key, ModelKey):
-            raise InvalidOptionsError(
-                f"{key!r:.80} is neither an item nor a key", hint="pass an item, or Order.key(...)"
-            )
-    return keys  # type: ignore[return-value]
-
-
-# --- flows ------------------------------------------------------------------------------------------------
-
-
-async def put_item(tx: Writes, item: Model, where: Clause | None = None) -> Model:
-    """Write the whole item, replacing any item with its key; one that a blind put cannot replace is read first."""
+async def _put(tx: Writes, item: Model, where: Clause | None) -> Model:
+    """Put an item; if a blind put cannot replace the stored one, that is read first."""
     schema = item._schema
     if where is not None or not (schema.find_hooked() or schema.version is not None or schema.is_guarded):
         tx._unit.put(item, where)
@@ -107,14 +93,47 @@ def _replace_values(found: Model, item: Model) -> None:
             found._marks.wrote(field.name)
 
 
-async def assign_values(tx: Writes, key: ModelKey[Any], values: Mapping[str, Any]) -> Any:
-    """Read an item and assign these values."""
+async def update(
+    transact: Transact, key: object, updates: tuple[FieldUpdate, ...], options: Mapping[str, Any]
+) -> None:
+    """Change an item without reading it."""
+    if not isinstance(key, ModelKey):
+        raise InvalidOptionsError(f"{key!r:.80} is not a key", hint="pass Order.key(...)")
+    await transact(_update, key, updates, options)
+
+
+async def _update(
+    tx: Writes, key: ModelKey[Any], updates: tuple[FieldUpdate, ...], options: Mapping[str, Any]
+) -> None:
+    tx.update(key, *updates, **options)
+
+
+async def assign(transact: Transact, key: ModelKey[Any], values: Mapping[str, Any]) -> Any:
+    """Read an item, assign these values, and return it."""
+    return await transact(_assign, key, values)
+
+
+async def _assign(tx: Writes, key: ModelKey[Any], values: Mapping[str, Any]) -> Any:
     item = await get_one(tx._context, tx._unit, key, (), {})
     item.assign(values)
     return item
 
 
-async def delete_all(tx: Writes, keys: Iterable[ModelKey[Any]], where: Clause | None) -> None:
+async def delete(
+    transact: Transact, targets: Sequence[object], where: Clause | None, components: Mapping[str, object]
+) -> None:
+    """Delete items by their keys; ``delete`` takes no components of keys."""
+    refuse_components("delete", targets, components)
+    keys = [target.key if isinstance(target, Model) else target for target in targets]
+    for key in keys:
+        if not isinstance(key, ModelKey):
+            raise InvalidOptionsError(
+                f"{key!r:.80} is neither an item nor a key", hint="pass an item, or Order.key(...)"
+            )
+    await transact(_delete, keys, where)
+
+
+async def _delete(tx: Writes, keys: Iterable[ModelKey[Any]], where: Clause | None) -> None:
     """Delete the items under these keys; those on whose values something depends are read first."""
     for key in keys:
         if where is not None or not (key.schema.find_hooked() or key.schema.is_guarded):
