@@ -6,8 +6,13 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
-TEXTS = [*PAGES, *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.py"), *ROOT.glob("examples/**/*.py")]
+PAGES = [
+    ROOT / f"{name}.md"
+    for name in ("README", "CONTRIBUTING", "CHANGELOG", "tests/README", "benchmarks/README")
+]
+TREES = ("src", "tests", "benchmarks", "examples", "scripts")
+CODE = [path for tree in TREES for path in ROOT.glob(f"{tree}/**/*.py") if path != Path(__file__).resolve()]
+TEXTS = [*PAGES, *ROOT.glob("docs/**/*.md"), *CODE]
 
 AVOIDED = {
     r"\b(?:somebody|anybody|everybody|whoever)\b": "name the actor: the caller, another process, the worker",
