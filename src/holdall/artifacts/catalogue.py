@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from holdall.artifacts.directory.sweep import Freed, sweep_strays
-from holdall.artifacts.home import Home, Pages, home_of
+from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.name import LATEST
 from holdall.artifacts.record import NAMES, NameRecord, VersionRow
 from holdall.artifacts.version.latest import unlist
@@ -17,7 +17,7 @@ from holdall.core.objects import DeleteObject
 from holdall.core.requests import Scan
 from holdall.errors import InvalidOptionsError
 from holdall.files.listing import Listing
-from holdall.tables.record import TYPE, fetch_all, put_all
+from holdall.tables.record import TYPE, RecordPages, fetch_all, put_all
 
 _PAGE = 100
 _OLD = timedelta(days=2)
@@ -38,7 +38,7 @@ class NamePages:
         self._prefix = prefix
         self._deleted = deleted
         self._after = after
-        self._pages: Pages[NameRecord] | None = None
+        self._pages: RecordPages[NameRecord] | None = None
 
     async def next_page(self) -> list[str] | None:
         """Return the names of the next page, which may be empty; None at the end."""
@@ -47,8 +47,8 @@ class NamePages:
             query = home.query(NAMES, limit=_PAGE, prefix=self._prefix)
             if self._after:
                 query = replace(query, start_after=home.key(NAMES, self._after))
-            self._pages = Pages(self._context, home, NameRecord, query)
-        page = await self._pages.next()
+            self._pages = RecordPages(self._context.port, NameRecord, query, home.address_of)
+        page = await self._pages.next_page()
         if page is None:
             return None
         names = [record.sk for record in page]
@@ -62,8 +62,8 @@ class NamePages:
 
 async def _has_versions(context: Context, home: Home, name: str) -> bool:
     query = replace(home.query(name, reverse=True), filter=VersionRow.sha256.exists)
-    pages = Pages(context, home, VersionRow, query)
-    while (rows := await pages.next()) is not None:
+    pages = RecordPages(context.port, VersionRow, query, home.address_of)
+    while (rows := await pages.next_page()) is not None:
         if any(row.is_live for row in rows):
             return True
     return False

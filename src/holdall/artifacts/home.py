@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
-
 from holdall.artifacts.name import LATEST
 from holdall.artifacts.settings import artifact_settings
 from holdall.core.context import Context, Kept
 from holdall.core.expressions import BeginsWith, Between, Compare, KeyCondition, Path, Value
-from holdall.core.frozen import dataclass, replace
+from holdall.core.frozen import dataclass
 from holdall.core.requests import Query, TableDescription
 from holdall.core.schema import KeyAttribute, TableSchema
 from holdall.core.values import Attribute, Item
@@ -16,11 +14,9 @@ from holdall.errors import ConfigurationError
 from holdall.tables import flow
 from holdall.tables.definition import create_table_text
 from holdall.tables.layout import Address
-from holdall.tables.record import Record
 
 FILES = "__files"
 INCOMING = "__incoming"
-R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,39 +91,6 @@ class Home:
 
     def _below(self, *parts: str) -> str:
         return "/".join(part for part in (self.prefix, *parts) if part)
-
-
-class Pages(Generic[R]):
-    """The records that a query finds, a page at a time."""
-
-    def __init__(self, context: Context, home: Home, kind: type[R], query: Query) -> None:
-        self._port = context.port
-        self._home = home
-        self._kind = kind
-        self._query = query
-        self._ended = False
-
-    async def next(self) -> list[R] | None:
-        """Return the records of the next page, which may be empty; None after the last page."""
-        if self._ended:
-            return None
-        page = await self._port.send(self._query)
-        if page.last_key is None:
-            self._ended = True
-        else:
-            self._query = replace(self._query, start_after=page.last_key)
-        return [self._kind(self._home.address_of(item), item) for item in page.items]
-
-    def widen(self, limit: int) -> None:
-        """Read ``limit`` items at a time from here on."""
-        self._query = replace(self._query, limit=limit)
-
-    async def all(self) -> list[R]:
-        """Return all remaining records."""
-        found: list[R] = []
-        while (page := await self.next()) is not None:
-            found += page
-        return found
 
 
 class KnownHome(Kept):

@@ -9,13 +9,12 @@ from holdall.attachments.blob.blob import Blob
 from holdall.attachments.home import Home, Owner
 from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord, Slot
 from holdall.core.context import Context
-from holdall.core.cursor import PageCursor
 from holdall.core.expressions import UpdateAction
 from holdall.core.frozen import replace
 from holdall.errors import RecordNotFound
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
-from holdall.tables.record import fetch, fetch_all
+from holdall.tables.record import RecordPages, fetch, fetch_all
 
 
 async def read_rows(
@@ -37,10 +36,8 @@ async def list_rows(
     context: Context, home: Home, owner: Owner, name: str | None = None
 ) -> list[AttachmentRow]:
     """Read the attachments of an owner, or those under one name, as the list shows them."""
-    rows: list[AttachmentRow] = []
-    cursor = PageCursor(context.port, home.attachments(owner, name))
-    while (page := await cursor.next_page()) is not None:
-        rows += [AttachmentRow(home.layout.address_of(item), item) for item in page.items]
+    query = home.attachments(owner, name)
+    rows = await RecordPages(context.port, AttachmentRow, query, home.layout.address_of).read_all()
     return [row for row in rows if row.entity in (None, "Attachment")]
 
 
@@ -89,11 +86,10 @@ async def read_references(
     """Read the places of the attachments that refer to a blob, by attachment id: all, or the first ``limit``."""
     places = blob.references
     if blob.reference_items and (limit is None or len(places) < limit):
-        cursor = PageCursor(context.port, replace(home.references(blob.id), limit=limit))
-        while (page := await cursor.next_page()) is not None:
-            for item in page.items:
-                record = ReferenceRecord(home.layout.address_of(item), item)
-                places[record.attachment_id] = record.place
+        query = replace(home.references(blob.id), limit=limit)
+        pages = RecordPages(context.port, ReferenceRecord, query, home.layout.address_of)
+        while (records := await pages.next_page()) is not None:
+            places |= {record.attachment_id: record.place for record in records}
             if limit is not None and len(places) >= limit:
                 break
     return places if limit is None else dict(islice(places.items(), limit))

@@ -14,12 +14,13 @@ exactly.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self, TypeVar, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
+from holdall.core.cursor import PageCursor
 from holdall.core.expressions import And, Compare, Condition, Path, Remove, Set, UpdateAction, Value
 from holdall.core.port import Port
-from holdall.core.requests import BatchGet, BatchWrite, DeleteItem, GetItem, PutItem
+from holdall.core.requests import BatchGet, BatchWrite, DeleteItem, GetItem, PutItem, Query, Scan
 from holdall.core.values import Attribute, Item
 from holdall.tables.layout import Address
 from holdall.tables.record_column import RecordColumn
@@ -162,6 +163,31 @@ async def read_items(port: Port, reads: Sequence[GetItem]) -> Sequence[Item | No
 
 def _read(record: Record) -> GetItem:
     return GetItem(record.address.table, record.address.key, consistent=True)
+
+
+class RecordPages(Generic[R]):
+    """The records that a query or scan finds, a page at a time; ``address_of`` finds out where an item is stored."""
+
+    def __init__(
+        self, port: Port, kind: type[R], request: Query | Scan, address_of: Callable[[Item], Address]
+    ) -> None:
+        self._cursor = PageCursor(port, request)
+        self._kind = kind
+        self._address_of = address_of
+
+    async def next_page(self) -> list[R] | None:
+        """Return the records of the next page, which may be empty; None after the last page."""
+        page = await self._cursor.next_page()
+        if page is None:
+            return None
+        return [self._kind(self._address_of(item), item) for item in page.items]
+
+    async def read_all(self) -> list[R]:
+        """Return all remaining records."""
+        found: list[R] = []
+        while (page := await self.next_page()) is not None:
+            found += page
+        return found
 
 
 # --- batches ----------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from holdall.artifacts.alias.alias import Alias, Arms, Dice, two_arms
 from holdall.artifacts.alias.state import explain_no_alias, read_state
-from holdall.artifacts.home import Home, Pages, home_of
+from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.name import (
     check_alias_text,
     check_name,
@@ -23,6 +23,7 @@ from holdall.artifacts.record import AliasChangeRecord, history_sk
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.errors import InvalidOptionsError
+from holdall.tables.record import RecordPages
 
 AliasAction: TypeAlias = Literal["set", "deleted", "found", "rollback", "rollout"]
 """What changed an alias; ``found``: the package versioned changed it."""
@@ -135,13 +136,13 @@ class AliasChanges:
 
     def __init__(self, context: Context, home: Home, name: str, alias: str) -> None:
         query = home.query(encode_meta_pk(name), reverse=True, limit=25, prefix=f"history#{alias}#")
-        self._pages = Pages(context, home, AliasChangeRecord, query)
+        self._pages = RecordPages(context.port, AliasChangeRecord, query, home.address_of)
         self._waiting: list[AliasChangeRecord] = []
 
     async def next(self) -> AliasChange | None:
         """Return the next older change; None after the oldest."""
         while not self._waiting:
-            page = await self._pages.next()
+            page = await self._pages.next_page()
             if page is None:
                 return None
             self._waiting = page[::-1]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from holdall.artifacts.alias.alias import Alias, Arms, Dice, two_arms
-from holdall.artifacts.home import Home, Pages
+from holdall.artifacts.home import Home
 from holdall.artifacts.name import check_alias_text, encode_alias_pk, encode_meta_pk
 from holdall.artifacts.record import FIELDS, AliasNote, AliasRow
 from holdall.artifacts.version.content import revision_of
@@ -15,7 +15,7 @@ from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.values import Item
 from holdall.errors import AliasNotFoundError
-from holdall.tables.record import fetch
+from holdall.tables.record import RecordPages, fetch
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 """The time of change of an alias whose row has no time."""
@@ -89,12 +89,13 @@ def _pad(text: str) -> str:
 
 async def read_aliases(context: Context, home: Home, name: str) -> list[Alias]:
     """Read all aliases of an artifact, strongly consistent."""
+    port, noted_query = context.port, home.query(encode_meta_pk(name), prefix=AliasNote.prefix)
     reads: list[Coroutine[Any, Any, list[Any]]] = [
-        Pages(context, home, AliasRow, home.query(encode_alias_pk(name))).all(),
-        Pages(context, home, AliasNote, home.query(encode_meta_pk(name), prefix=AliasNote.prefix)).all(),
+        RecordPages(port, AliasRow, home.query(encode_alias_pk(name)), home.address_of).read_all(),
+        RecordPages(port, AliasNote, noted_query, home.address_of).read_all(),
     ]
-    rows, notes = [outcome.result() for outcome in await context.port.gather(reads)]
-    dice = Dice(context.port.random)
+    rows, notes = [outcome.result() for outcome in await port.gather(reads)]
+    dice = Dice(port.random)
     noted = {note.sk.removeprefix(AliasNote.prefix): note for note in notes}
     found = []
     for row in rows:

@@ -38,13 +38,12 @@ from typing import Self
 
 from holdall.artifacts.home import Home
 from holdall.artifacts.record import ArtifactRecord
-from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Condition, UpdateAction
 from holdall.core.frozen import dataclass
 from holdall.core.port import Port
 from holdall.core.requests import Query
 from holdall.tables.commit.change import Change
-from holdall.tables.record import fetch_all
+from holdall.tables.record import RecordPages, fetch_all
 from holdall.tables.record_column import RecordColumn, family, flag, number, text, texts
 
 BATCH = 49
@@ -275,10 +274,6 @@ async def fetch_pairs(port: Port, home: Home, manifest: str, digests: Sequence[s
 
 async def fetch_all_pairs(port: Port, home: Home, manifest: str) -> dict[str, PairRecord]:
     """Fetch all pairs of a manifest, by the digests of their files."""
-    pages = PageCursor(port, home.query(_MANIFEST + manifest, prefix=_PAIR))
-    found: dict[str, PairRecord] = {}
-    while (page := await pages.next_page()) is not None:
-        for item in page.items:
-            sha256 = home.sk_of(item).removeprefix(_PAIR)
-            found[sha256] = PairRecord(PairRecord.at(home, manifest, sha256).address, item)
-    return found
+    query = home.query(_MANIFEST + manifest, prefix=_PAIR)
+    found = await RecordPages(port, PairRecord, query, home.address_of).read_all()
+    return {pair.sk.removeprefix(_PAIR): pair for pair in found}

@@ -37,14 +37,13 @@ from holdall.artifacts.directory.record import (
 )
 from holdall.artifacts.home import Home
 from holdall.core.context import Context
-from holdall.core.cursor import PageCursor
 from holdall.core.expressions import Condition
 from holdall.core.objects import DeleteObject, DeleteObjects, ListedObject
 from holdall.errors import HoldallError, ServiceError
 from holdall.files.listing import Listing
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit_once
-from holdall.tables.record import fetch
+from holdall.tables.record import RecordPages, fetch
 
 _TURN = timedelta(minutes=5)
 """How long other sweeps leave a manifest to the one that began on it. Correctness does not depend on this."""
@@ -67,10 +66,10 @@ async def sweep(context: Context, home: Home, manifests: Iterable[str] | None = 
         for manifest in dict.fromkeys(manifests):
             await begun.look_at(manifest)
     else:
-        pages = PageCursor(context.port, SweepMark.query(home))
-        while (page := await pages.next_page()) is not None:
-            for item in page.items:
-                await begun.look_at(home.sk_of(item))
+        pages = RecordPages(context.port, SweepMark, SweepMark.query(home), home.address_of)
+        while (marks := await pages.next_page()) is not None:
+            for mark in marks:
+                await begun.look_at(mark.sk)
     if begun.error is not None:
         raise begun.error
     return Freed(begun.objects, begun.bytes)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from holdall.artifacts.home import Home, Pages
+from holdall.artifacts.home import Home
 from holdall.artifacts.name import LATEST, display_version, encode_version_sk, number_of
 from holdall.artifacts.record import VersionRow
 from holdall.artifacts.version.content import object_sha256, revision_of
 from holdall.artifacts.version.latest import Latest, is_in_line, read_latest
 from holdall.core.context import Context
-from holdall.core.frozen import dataclass
+from holdall.core.frozen import dataclass, replace
 from holdall.errors import ArtifactChangedError, InvalidOptionsError
 from holdall.files.transfer import find_object
 
@@ -94,13 +94,16 @@ class Expected:
 
 async def newest_rows(context: Context, home: Home, name: str) -> tuple[VersionRow, VersionRow | None]:
     """Read the rows of LATEST and of the newest version; anything else in the partition is skipped."""
-    pages = Pages(context, home, VersionRow, home.query_versions(name, limit=2))
+    query = home.query_versions(name, limit=2)
     latest = VersionRow.at(home, name, LATEST)
-    while (rows := await pages.next()) is not None:
-        for row in rows:
+    while True:
+        page = await context.port.send(query)
+        for item in page.items:
+            row = VersionRow(home.address_of(item), item)
             if row.sk == LATEST:
                 latest = row
             elif number_of(row.sk) is not None and row.is_version:
                 return latest, row
-        pages.widen(100)
-    return latest, None
+        if page.last_key is None:
+            return latest, None
+        query = replace(query, limit=100, start_after=page.last_key)

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from holdall.artifacts.alias.alias import Alias
 from holdall.artifacts.alias.state import explain_no_alias, read_aliases, read_state
-from holdall.artifacts.home import Home, Pages, home_of
+from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.name import (
     LATEST,
     check_name,
@@ -30,7 +30,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService
 from holdall.errors import ArtifactNotFoundError, IntegrityError, InvalidOptionsError
 from holdall.files.transfer import find_object
-from holdall.tables.record import fetch
+from holdall.tables.record import RecordPages, fetch
 
 _PAGE = 100
 
@@ -193,7 +193,7 @@ class VersionPages:
             raise InvalidOptionsError(f"limit must be a whole number, 1 or more, not {limit!r:.60}")
         self._left = limit
         self._before = None if before is None else encode_version_sk(before)
-        self._pages: Pages[VersionRow] | None = None
+        self._pages: RecordPages[VersionRow] | None = None
         self._served: dict[str, list[str]] = {}
 
     async def next_page(self) -> list[Artifact] | None:
@@ -204,9 +204,9 @@ class VersionPages:
         if self._pages is None:
             limit = _PAGE if self._left is None or self._filter.narrows else min(_PAGE, self._left + 1)
             query = home.query_versions(self._name, limit=limit, before=self._before)
-            self._pages = Pages(self._context, home, VersionRow, query)
+            self._pages = RecordPages(self._context.port, VersionRow, query, home.address_of)
             self._served = await aliases_of(self._context, home, self._name)
-        rows = await self._pages.next()
+        rows = await self._pages.next_page()
         if rows is None:
             return None
         found = await self._describe(
@@ -246,7 +246,7 @@ class VersionPages:
             return {}
         pk = encode_meta_pk(self._name)
         query = home.query_range(pk, note_sk(min(numbered)), note_sk(max(numbered)))
-        notes = await Pages(self._context, home, VersionNote, query).all()
+        notes = await RecordPages(self._context.port, VersionNote, query, home.address_of).read_all()
         return {note.sk.removeprefix(VersionNote.prefix): note for note in notes}
 
 

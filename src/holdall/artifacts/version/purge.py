@@ -12,7 +12,7 @@ from typing import Any
 
 from holdall.artifacts.alias.flow import change_alias
 from holdall.artifacts.alias.state import read_aliases
-from holdall.artifacts.home import Home, Pages, home_of
+from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.name import (
     LATEST,
     check_name,
@@ -39,7 +39,7 @@ from holdall.core.objects import DeleteObject
 from holdall.files.transfer import find_object
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit, commit_once
-from holdall.tables.record import fetch
+from holdall.tables.record import RecordPages, fetch
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +157,9 @@ class _Purge:
         if not self._dry_run:
             await self._note_begin()
             await self.purge_version(LATEST)  # its row may be missing because a process died
-        pages = Pages(context, home, VersionRow, home.query(name, reverse=True, limit=100))
-        while (rows := await pages.next()) is not None:
+        query = home.query(name, reverse=True, limit=100)
+        pages = RecordPages(context.port, VersionRow, query, home.address_of)
+        while (rows := await pages.next_page()) is not None:
             for row in rows:
                 if row.sk == LATEST or number_of(row.sk) is not None:
                     await self.purge_version(row.sk)
@@ -179,8 +180,8 @@ class _Purge:
         """Delete notes about versions whose rows are missing: versioned purges only its own rows."""
         context, home, name = self._context, self._home, self._name
         query = home.query(encode_meta_pk(name), prefix=VersionNote.prefix)
-        pages = Pages(context, home, VersionNote, query)
-        while (notes := await pages.next()) is not None:
+        pages = RecordPages(context.port, VersionNote, query, home.address_of)
+        while (notes := await pages.next_page()) is not None:
             for note in notes:
                 change = Change(context)
                 row = VersionRow.at(home, name, note.sk.removeprefix(VersionNote.prefix))
@@ -309,10 +310,8 @@ class _Purge:
 async def _finish_purges(context: Context, home: Home, name: str) -> None:
     """Continue purges that other processes began and did not finish."""
     query = home.query(encode_meta_pk(name), prefix=PurgeMark.prefix)
-    pages = Pages(context, home, PurgeMark, query)
-    while (marks := await pages.next()) is not None:
-        for mark in marks:
-            await finish_mark(context, home, name, mark)
+    for mark in await RecordPages(context.port, PurgeMark, query, home.address_of).read_all():
+        await finish_mark(context, home, name, mark)
 
 
 async def finish_mark(context: Context, home: Home, name: str, mark: PurgeMark) -> None:

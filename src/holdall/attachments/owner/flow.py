@@ -15,12 +15,12 @@ from holdall.attachments.owner.proxy import Dependent, Pending, Removal, Removed
 from holdall.attachments.record import AttachmentRow, Slot
 from holdall.attachments.stored import read_blobs, read_slots
 from holdall.core.context import Context
-from holdall.core.cursor import PageCursor
 from holdall.core.frozen import replace
 from holdall.core.option import check_count
 from holdall.errors import InvalidOptionsError
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit
+from holdall.tables.record import RecordPages
 
 
 class AttachmentPages:
@@ -47,14 +47,14 @@ class AttachmentPages:
         self._owner = Owner(record_type, record_id)
         self._name = name
         self._home: Home | None = None
-        self._cursor: PageCursor | None = None
+        self._pages: RecordPages[AttachmentRow] | None = None
         self._leaving: frozenset[str] = frozenset()
         self._after = after
         self._left = limit
 
     async def next_page(self) -> Sequence[Attachment] | None:
         """Return the next page; None after the last."""
-        if self._home is None or self._cursor is None:
+        if self._home is None or self._pages is None:
             self._home = await home_of(self._context)
             slots = await _read_slots(self._context, self._home, self._owner, self._name)
             self._leaving = await read_leaving(self._context, self._home, slots)
@@ -62,12 +62,12 @@ class AttachmentPages:
             if self._after is not None:
                 start = self._home.attachment(self._owner, *self._after)
                 query = replace(query, start_after=start.attributes)
-            self._cursor = PageCursor(self._context.port, query)
-        page = None if self._left == 0 else await self._cursor.next_page()
+            address_of = self._home.layout.address_of
+            self._pages = RecordPages(self._context.port, AttachmentRow, query, address_of)
+        page = None if self._left == 0 else await self._pages.next_page()
         if page is None:
             return None
-        rows = [AttachmentRow(self._home.layout.address_of(item), item) for item in page.items]
-        rows = [row for row in rows if row.id not in self._leaving]
+        rows = [row for row in page if row.id not in self._leaving]
         blobs = await read_blobs(self._context, self._home, [row.blob_id for row in rows])
         found = [
             Attachment.of(self._context.settings, row, Blob.of(blobs[row.blob_id]))
@@ -84,11 +84,7 @@ async def _read_slots(context: Context, home: Home, owner: Owner, name: str | No
     """Read the slot of a name, or all slots of an owner."""
     if name is not None:
         return await read_slots(context, home, [(owner, name)])
-    found: list[Slot] = []
-    cursor = PageCursor(context.port, home.slots(owner))
-    while (page := await cursor.next_page()) is not None:
-        found += [Slot(home.layout.address_of(item), item) for item in page.items]
-    return found
+    return await RecordPages(context.port, Slot, home.slots(owner), home.layout.address_of).read_all()
 
 
 async def attach(

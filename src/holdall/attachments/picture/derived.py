@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from holdall.attachments.home import Home, Owner
 from holdall.attachments.record import VariantRow
 from holdall.core.context import Context
-from holdall.core.cursor import PageCursor
 from holdall.errors import RecordNotFound
-from holdall.tables.record import fetch_all
+from holdall.tables.record import RecordPages, fetch_all
 
 _BLOB = "ActiveStorage::AwsRecord::Blob"
 _VARIANT = "ActiveStorage::AwsRecord::VariantRecord"
@@ -65,11 +64,8 @@ async def read_variants(
 
     In mode B, the newest may be missing from the list.
     """
-    found: dict[str, VariantRow] = {}
-    cursor = PageCursor(context.port, home.variants(blob_id))
-    while (page := await cursor.next_page()) is not None:
-        rows = [VariantRow(home.layout.address_of(item), item) for item in page.items]
-        found |= {row.digest: row for row in rows}
+    pages = RecordPages(context.port, VariantRow, home.variants(blob_id), home.layout.address_of)
+    found = {row.digest: row for row in await pages.read_all()}
     unseen = [VariantRow(home.variant(blob_id, digest)) for digest in digests if digest not in found]
     read = await fetch_all(context.port, unseen) if unseen else []
     return [*found.values(), *(row for row in read if row.is_stored)]

@@ -11,7 +11,7 @@ reported, and a repair is conditional on what was read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.owner.ledger import Ledger
@@ -20,13 +20,14 @@ from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord
 from holdall.attachments.stored import read_blobs, read_references
 from holdall.attachments.upkeep.purge import delete_picture
 from holdall.core.context import Context
-from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass, replace
 from holdall.core.requests import Scan
 from holdall.files.transfer import find_object
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
-from holdall.tables.record import fetch, fetch_all
+from holdall.tables.record import Record, RecordPages, fetch, fetch_all
+
+R = TypeVar("R", bound=Record)
 
 _MOST_SUSPECTS = 10_000
 _MOST_LOOKS = 5
@@ -68,16 +69,14 @@ async def check(context: Context, *, repair: bool = False, bytes: bool = True) -
     findings: list[Finding] = []
     audit = Audit(context, home, repair, findings.append)
     blobs = attachments = 0
-    cursor = _scan(context, home, "Blob")
-    while (page := await cursor.next_page()) is not None:
-        some = [BlobRow(home.layout.address_of(item), item) for item in page.items]
+    found = _scan(context, home, BlobRow, "Blob")
+    while (some := await found.next_page()) is not None:
         blobs += len(some)
         await audit.visit_blobs(some)
         for blob in some if bytes else ():
             await audit.check_bytes(blob)
-    cursor = _scan(context, home, "Attachment")
-    while (page := await cursor.next_page()) is not None:
-        rows = [AttachmentRow(home.layout.address_of(item), item) for item in page.items]
+    pages = _scan(context, home, AttachmentRow, "Attachment")
+    while (rows := await pages.next_page()) is not None:
         attachments += len(rows)
         await audit.visit_attachments(rows)
     await audit.settle()
@@ -93,9 +92,9 @@ async def reindex(context: Context) -> int:
     return sum(finding.problem == "references" for finding in report.findings)
 
 
-def _scan(context: Context, home: Home, entity: str) -> PageCursor:
-    filter = BlobRow.entity.equals(entity)
-    return PageCursor(context.port, Scan(home.layout.table, filter=filter, consistent=True))
+def _scan(context: Context, home: Home, kind: type[R], entity: str) -> RecordPages[R]:
+    scan = Scan(home.layout.table, filter=BlobRow.entity.equals(entity), consistent=True)
+    return RecordPages(context.port, kind, scan, home.layout.address_of)
 
 
 class Audit:
@@ -167,16 +166,15 @@ class Audit:
         """Collect the attachments of all suspects, and compare them with their blobs."""
         if not self._suspects:
             return
-        rows: dict[str, list[AttachmentRow]] = {id: [] for id in sorted(self._suspects)}
+        found: dict[str, list[AttachmentRow]] = {id: [] for id in sorted(self._suspects)}
         self._settled |= self._suspects
         self._suspects = set()
-        cursor = _scan(self._context, self._home, "Attachment")
-        while (page := await cursor.next_page()) is not None:
-            for item in page.items:
-                row = AttachmentRow(self._home.layout.address_of(item), item)
-                if _is_readable(row) and row.blob_id in rows:
-                    rows[row.blob_id].append(row)
-        for id, some in rows.items():
+        pages = _scan(self._context, self._home, AttachmentRow, "Attachment")
+        while (rows := await pages.next_page()) is not None:
+            for row in rows:
+                if _is_readable(row) and row.blob_id in found:
+                    found[row.blob_id].append(row)
+        for id, some in found.items():
             await self.check_blob(id, some)
 
     # --- judging --------------------------------------------------------------------------------------------

@@ -19,13 +19,12 @@ from holdall.attachments.upkeep.purge import delete_bytes, delete_derived, delet
 from holdall.attachments.upload.remains import delete_remains
 from holdall.attachments.upload.upload import GRACE, are_bytes_of
 from holdall.core.context import Context
-from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass
 from holdall.core.requests import Query
 from holdall.errors import InvalidOptionsError
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
-from holdall.tables.record import delete_all
+from holdall.tables.record import RecordPages, delete_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +52,9 @@ async def sweep(context: Context, *, older_than: timedelta = GRACE, dry_run: boo
     home = await home_of(context)
     before = context.port.now() - older_than
     total = [0, 0, 0]
-    hours = PageCursor(context.port, home.hours(before))
-    while (page := await hours.next_page()) is not None:
-        for item in page.items:
-            hour = Hour(home.layout.address_of(item), item)
+    pages = RecordPages(context.port, Hour, home.hours(before), home.layout.address_of)
+    while (hours := await pages.next_page()) is not None:
+        for hour in hours:
             for query in home.markers(hour.hour):
                 await _sweep_part(context, home, query, total, dry_run)
             if not dry_run:
@@ -65,9 +63,8 @@ async def sweep(context: Context, *, older_than: timedelta = GRACE, dry_run: boo
 
 
 async def _sweep_part(context: Context, home: Home, query: Query, total: list[int], dry_run: bool) -> None:
-    cursor = PageCursor(context.port, query)
-    while (page := await cursor.next_page()) is not None:
-        markers = [Marker(home.layout.address_of(item), item) for item in page.items]
+    pages = RecordPages(context.port, Marker, query, home.layout.address_of)
+    while (markers := await pages.next_page()) is not None:
         blobs = await read_blobs(context, home, [marker.blob_id for marker in markers])
         for marker in markers:
             place = await _sweep_one(context, home, marker, blobs[marker.blob_id], dry_run)

@@ -14,11 +14,10 @@ from typing import Any
 from holdall.artifacts.alias.alias import Alias
 from holdall.artifacts.alias.flow import note_service
 from holdall.artifacts.alias.state import AliasState, read_aliases, read_state
-from holdall.artifacts.home import Home, Pages
+from holdall.artifacts.home import Home
 from holdall.artifacts.name import LATEST, display_version, encode_meta_pk
 from holdall.artifacts.record import (
     FIELDS,
-    AliasChangeRecord,
     AliasNote,
     Head,
     Note,
@@ -34,7 +33,7 @@ from holdall.maintenance.doctor.job import is_enqueued
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
-from holdall.tables.record import fetch, fetch_all
+from holdall.tables.record import RecordPages, fetch, fetch_all
 
 _LONG_AGO = timedelta(hours=1)
 
@@ -56,12 +55,12 @@ class AliasCheck:
         await self._check_notes(aliases)
         pages = self._list(AliasNote, AliasNote.prefix)
         names = {alias.alias for alias in aliases}
-        while (notes := await pages.next()) is not None:
+        while (notes := await pages.next_page()) is not None:
             names |= {note.sk.removeprefix(AliasNote.prefix) for note in notes}
         for name in sorted(names):
             await self._check_history(name)
         rollouts = self._list(RolloutRecord, RolloutRecord.prefix)
-        while (found := await rollouts.next()) is not None:
+        while (found := await rollouts.next_page()) is not None:
             for record in found:
                 alias_name = record.sk.removeprefix(RolloutRecord.prefix)
                 subject = f"rollout of {alias_name} of {self._name}"
@@ -69,9 +68,9 @@ class AliasCheck:
                     "artifacts", subject, self._check_rollout(subject, alias_name, record)
                 )
 
-    def _list(self, kind: type[Any], prefix: str) -> Pages[Any]:
+    def _list(self, kind: type[Any], prefix: str) -> RecordPages[Any]:
         query = self._home.query(encode_meta_pk(self._name), prefix=prefix, limit=100)
-        return Pages(self._work.context, self._home, kind, query)
+        return RecordPages(self._port, kind, query, self._home.address_of)
 
     def _subject(self, alias: str) -> str:
         return f"alias {alias} of {self._name}"
@@ -106,7 +105,7 @@ class AliasCheck:
                 sk = LATEST if isinstance(note, Head) else note.sk.removeprefix(VersionNote.prefix)
                 for alias in sorted(served.pop(sk, set()) ^ {*note.served_by}):
                     await self._check_note(sk, alias)
-            found = await pages.next()
+            found = await pages.next_page()
             if found is None:
                 break
             notes = found
@@ -149,8 +148,8 @@ class AliasCheck:
         query = self._home.query(
             encode_meta_pk(self._name), reverse=True, limit=1, prefix=f"history#{alias}#"
         )
-        changes = await Pages(self._work.context, self._home, AliasChangeRecord, query).next()
-        last = int(changes[0].sk.rpartition("#")[2]) if changes else 0
+        changes = (await self._port.send(query)).items
+        last = int(self._home.sk_of(changes[0]).rpartition("#")[2]) if changes else 0
         note = before.note
         if last == note.changes or await self._has_changed(before):
             return

@@ -8,7 +8,7 @@ from functools import partial
 
 from holdall.artifacts.catalogue import NamePages
 from holdall.artifacts.directory.record import FileRecord
-from holdall.artifacts.home import Home, Pages, home_of
+from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.name import display_version, encode_meta_pk
 from holdall.artifacts.record import Head, NameRecord, Note, PurgeMark, VersionRow, parse_moment
 from holdall.artifacts.settings import artifact_settings
@@ -24,7 +24,7 @@ from holdall.maintenance.doctor.alias import AliasCheck
 from holdall.maintenance.doctor.object import is_there
 from holdall.maintenance.doctor.work import Work
 from holdall.tables.layout import Layout
-from holdall.tables.record import TYPE, fetch, fetch_all, put_all
+from holdall.tables.record import TYPE, RecordPages, fetch, fetch_all, put_all
 
 _OLD = timedelta(hours=1)
 _PAGE = 100
@@ -99,10 +99,11 @@ class FileCheck:
 
 async def _is_unlisted(work: Work, home: Home, record: NameRecord) -> bool:
     """Whether an artifact has a version, but is not listed, as of one moment: it may just have been purged."""
-    rows = await Pages(work.context, home, VersionRow, home.query(record.sk, limit=1)).next()
-    if not rows:
+    items = (await work.context.port.send(home.query(record.sk, limit=1))).items
+    if not items:
         return False
-    reads = tuple(GetItem(home.table, each.address.key, True) for each in (rows[0], record))
+    keys = home.address_of(items[0]).key, record.address.key
+    reads = tuple(GetItem(home.table, key, True) for key in keys)
     version, listed = (await work.context.port.send(TransactGet(reads))).items
     return version is not None and listed is None
 
@@ -137,7 +138,7 @@ async def _check_name(work: Work, home: Home, name: str) -> None:
     """Find a name that is listed without an artifact, unless a purge is about to remove it from the list."""
     port, began = work.context.port, work.context.port.now() - _OLD
     head = await fetch(port, Head.of(home, name))
-    versions = await Pages(work.context, home, VersionRow, home.query(name, limit=1)).next()
+    versions = (await port.send(home.query(name, limit=1))).items
     record = await fetch(port, NameRecord(NameRecord.of(home, name).address))
     if versions or not record.is_stored or (head.purged_at is not None and head.purged_at > began):
         return
@@ -149,8 +150,9 @@ async def _check_name(work: Work, home: Home, name: str) -> None:
 async def _check_versions(work: Work, home: Home, name: str) -> int:
     """Find versions without bytes; return how many versions there are, deleted or not."""
     count = 0
-    pages = Pages(work.context, home, VersionRow, home.query_versions(name, limit=_PAGE))
-    while (rows := await pages.next()) is not None:
+    query = home.query_versions(name, limit=_PAGE)
+    pages = RecordPages(work.context.port, VersionRow, query, home.address_of)
+    while (rows := await pages.next_page()) is not None:
         count += len(rows)
         live = [row for row in rows if row.is_live]
         notes = (
@@ -196,8 +198,9 @@ async def _check_head(work: Work, home: Home, name: str) -> None:
 async def _check_purges(work: Work, home: Home, name: str) -> None:
     """Find purges of versions that did not end."""
     before = work.context.port.now() - _OLD
-    pages = Pages(work.context, home, PurgeMark, home.query(encode_meta_pk(name), prefix=PurgeMark.prefix))
-    while (marks := await pages.next()) is not None:
+    query = home.query(encode_meta_pk(name), prefix=PurgeMark.prefix)
+    pages = RecordPages(work.context.port, PurgeMark, query, home.address_of)
+    while (marks := await pages.next_page()) is not None:
         for mark in marks:
             if mark.at is not None and mark.at > before:
                 continue

@@ -17,7 +17,6 @@ from holdall.attachments.record import AttachmentRow, BlobRow, Hour, Marker, Slo
 from holdall.attachments.stored import list_rows
 from holdall.attachments.upkeep.purge import delete_picture
 from holdall.attachments.upload.upload import GRACE
-from holdall.core.cursor import PageCursor
 from holdall.core.values import Item
 from holdall.jobs.outbox import enqueue_alone
 from holdall.maintenance.doctor.job import is_enqueued
@@ -26,7 +25,7 @@ from holdall.maintenance.doctor.work import Work, show_key
 from holdall.tables.claim import Claim, service_of
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import commit_once
-from holdall.tables.record import fetch, fetch_all
+from holdall.tables.record import RecordPages, fetch, fetch_all
 
 
 class SlotCheck:
@@ -145,10 +144,10 @@ class VariantCheck:
     async def _is_marked(self, blob_id: str) -> bool:
         """Whether a marker leads a sweep to the blob and its variants: its purge is in progress, or died."""
         context, home = self._work.context, self._home
-        hours = PageCursor(context.port, home.hours(context.port.now() + GRACE))
-        while (page := await hours.next_page()) is not None:
-            found = [Hour(home.layout.address_of(item), item) for item in page.items]
-            markers = [Marker(home.marker_at(hour.hour, blob_id)) for hour in found]
+        query = home.hours(context.port.now() + GRACE)
+        pages = RecordPages(context.port, Hour, query, home.layout.address_of)
+        while (hours := await pages.next_page()) is not None:
+            markers = [Marker(home.marker_at(hour.hour, blob_id)) for hour in hours]
             if markers and any(each.is_stored for each in await fetch_all(context.port, markers)):
                 return True
         return False

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from holdall.core.context import Context
-from holdall.core.cursor import PageCursor
 from holdall.core.measure import item_size
 from holdall.core.values import Item
 from holdall.errors import HoldallError
@@ -19,7 +17,7 @@ from holdall.maintenance.doctor.work import Work
 from holdall.models.schema import ModelSchema
 from holdall.tables.flow import find_table
 from holdall.tables.layout import Layout, layout_of
-from holdall.tables.record import Record, put_all
+from holdall.tables.record import Record, RecordPages, put_all
 from holdall.tables.record_column import RecordColumn, number, text
 from holdall.transactions.binding import Binding
 from holdall.transactions.table_run.flow import TableRun, Tally
@@ -86,10 +84,8 @@ async def read_figures(context: Context) -> list[ModelFigure]:
     description = await find_table(context, context.settings.table_name)
     if description is None:
         return []
-    layout, found = layout_of(description, context.settings), list[Any]()
-    cursor = PageCursor(context.port, layout.listing(FIGURES))
-    while (page := await cursor.next_page()) is not None:
-        for item in page.items:
-            record = FigureRecord(layout.address_of(item), item)
-            found.append(ModelFigure(record.model, record.items, record.bytes, record.counted_at))
-    return found
+    layout = layout_of(description, context.settings)
+    pages = RecordPages(context.port, FigureRecord, layout.listing(FIGURES), layout.address_of)
+    return [
+        ModelFigure(each.model, each.items, each.bytes, each.counted_at) for each in await pages.read_all()
+    ]
