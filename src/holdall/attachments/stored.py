@@ -51,7 +51,7 @@ def locate_named(home: Home, owner: Owner, name: str, slot: Slot) -> list[Attach
 async def confirm_rows(context: Context, rows: Sequence[AttachmentRow]) -> list[AttachmentRow]:
     """Read attachments again by their keys; return those that exist, each once."""
     places = {row.address.identity: row for row in rows}
-    found = await fetch_all(context.port, list(places.values())) if places else []
+    found = await fetch_all(context.port, list(places.values()))
     return [row for row in found if row.is_stored and row.entity in (None, "Attachment")]
 
 
@@ -60,22 +60,18 @@ async def read_named(
 ) -> list[AttachmentRow]:
     """Read the attachments of an owner and name with these ids."""
     wanted = [AttachmentRow(home.attachment(owner, name, id)) for id in ids]
-    found = await fetch_all(context.port, wanted) if wanted else []
+    found = await fetch_all(context.port, wanted)
     return [row for row in found if row.is_stored and row.owner == owner and row.name == name]
 
 
 async def read_slots(context: Context, home: Home, wanted: Sequence[tuple[Owner, str]]) -> list[Slot]:
     """Read the slots of owners and names, in order; a missing one is returned with ``is_stored`` false."""
-    if not wanted:
-        return []
     return await fetch_all(context.port, [Slot(home.slot(owner, name)) for owner, name in wanted])
 
 
 async def read_blobs(context: Context, home: Home, ids: Iterable[str]) -> dict[str, BlobRow]:
     """Read the blobs with these ids, by id; a missing one is returned with ``is_stored`` false."""
     distinct = list(dict.fromkeys(ids))
-    if not distinct:
-        return {}
     found = await fetch_all(context.port, [BlobRow(home.blob(id)) for id in distinct])
     return dict(zip(distinct, found, strict=True))
 

@@ -143,10 +143,12 @@ async def fetch(port: Port, *records: Record) -> Any:
 
 
 async def fetch_all(port: Port, records: Sequence[R]) -> list[R]:
-    """Read any number of records as they are stored now, in order; one request for each hundred, concurrently."""
+    """Read any number of records as they are stored now, in order: each hundred in one request, concurrently."""
     if len(records) == 1:
         (record,) = records
         return [type(record)(record.address, (await port.send(_read(record))).item)]
+    if not records:
+        return []
     items = await read_items(port, [_read(record) for record in records])
     return [type(record)(record.address, item) for record, item in zip(records, items, strict=True)]
 

@@ -94,7 +94,7 @@ async def attachments(context: Context, blob: Blob | str, *, limit: int | None =
     row = await find_row(context, home, blob)
     places = await read_references(context, home, row, limit)
     wanted = [AttachmentRow(home.attachment(*home.parse_place(place), id)) for id, place in places.items()]
-    found = await fetch_all(context.port, wanted) if wanted else []
+    found = await fetch_all(context.port, wanted)
     return [
         Attachment.of(context.settings, each, Blob.of(row))
         for each in found

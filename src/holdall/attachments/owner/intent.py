@@ -69,5 +69,4 @@ async def read_leaving(context: Context, home: Home, slots: Iterable[Slot | None
     """Read the ids of the attachments that intents are removing. Read the slots before the rows."""
     names = [named for slot in slots if slot is not None for named in slot.intents]
     parts = [part for named in names for part in locate_parts(home, named)]
-    found = await fetch_all(context.port, parts) if parts else []
-    return frozenset(id for part in found for id in part.ids)
+    return frozenset(id for part in await fetch_all(context.port, parts) for id in part.ids)

@@ -60,7 +60,7 @@ async def _end_intent(context: Context, home: Home, owner: Owner, name: str, nam
         first = await fetch(context.port, first)
     if not first.is_stored:
         return
-    parts = [first, *(await fetch_all(context.port, others) if others else ())]
+    parts = [first, *(await fetch_all(context.port, others))]
     if first.state == "kept":
         for part in parts:
             rows = await read_named(context, home, owner, name, list(part.ids))

@@ -67,5 +67,4 @@ async def read_variants(
     pages = RecordPages(context.port, VariantRow, home.variants(blob_id), home.layout.address_of)
     found = {row.digest: row for row in await pages.read_all()}
     unseen = [VariantRow(home.variant(blob_id, digest)) for digest in digests if digest not in found]
-    read = await fetch_all(context.port, unseen) if unseen else []
-    return [*found.values(), *(row for row in read if row.is_stored)]
+    return [*found.values(), *(row for row in await fetch_all(context.port, unseen) if row.is_stored)]

@@ -129,7 +129,7 @@ class Audit:
                     await self._suspect(blob.id)
                 else:
                     named.append((blob, row))
-        found = await fetch_all(self._port, [row for _, row in named]) if named else []
+        found = await fetch_all(self._port, [row for _, row in named])
         for (blob, _), row in zip(named, found, strict=True):
             if not row.is_stored or (_is_readable(row) and row.blob_id != blob.id):
                 await self._suspect(blob.id)
@@ -190,7 +190,7 @@ class Audit:
             for named, place in references.items():
                 if (row := self._locate(named, place)) is not None:
                     wanted.setdefault(row.address.identity, row)
-            found = await fetch_all(self._port, list(wanted.values())) if wanted else []
+            found = await fetch_all(self._port, list(wanted.values()))
             if any(row.is_stored and not _is_readable(row) for row in found):
                 return  # it may refer to the blob
             if (await fetch(self._port, blob)).item == blob.item:

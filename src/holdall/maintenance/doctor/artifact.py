@@ -155,9 +155,7 @@ async def _check_versions(work: Work, home: Home, name: str) -> int:
     while (rows := await pages.next_page()) is not None:
         count += len(rows)
         live = [row for row in rows if row.is_live]
-        notes = (
-            await fetch_all(work.context.port, [Note.at(home, name, row.sk) for row in live]) if live else []
-        )
+        notes = await fetch_all(work.context.port, [Note.at(home, name, row.sk) for row in live])
         for row, note in zip(live, notes, strict=True):
             content = find_content(row, note)
             key = home.object_key(name, row.sk) if content is None else content.key

@@ -179,9 +179,7 @@ async def _judge_versions(
     """Look for the versions of objects; LATEST needs none, because its row is made from its object."""
     named = [(each, place) for each in some if (place := _parse_version(home, each.key)) is not None]
     rows = [VersionRow.at(home, name, sk) for _, (name, sk) in named]
-    for (each, (name, sk)), row in zip(
-        named, await fetch_all(work.context.port, rows) if rows else [], strict=True
-    ):
+    for (each, (name, sk)), row in zip(named, await fetch_all(work.context.port, rows), strict=True):
         if row.is_stored or not await is_there(work, home.service, each.key):
             continue
         mark = PurgeMark(home.address(encode_meta_pk(name), PurgeMark.prefix + sk))

@@ -33,7 +33,7 @@ class OwnerCheck:
         attachments = [row for row in found if row.record_type in self._schemas]
         owners = [(row, owner) for row in attachments if (owner := await self._locate(row)) is not None]
         places = {owner.address.identity: owner for _, owner in owners}
-        stored = await fetch_all(self._work.context.port, list(places.values())) if places else []
+        stored = await fetch_all(self._work.context.port, list(places.values()))
         known = {owner.address.identity for owner in stored if owner.is_stored}
         for row, owner in owners:
             if owner.address.identity not in known:
