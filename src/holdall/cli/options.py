@@ -15,6 +15,17 @@ restart_option = click.option(
 )
 
 
+def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several options as one decorator; the command's help lists them in this order."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
 def limit_option(things: str) -> Callable[[F], F]:
     """``--limit`` of a list."""
     return click.option(

@@ -13,7 +13,7 @@ import click
 from holdall.cli.archive.model import dry_run_option, find_archived
 from holdall.cli.confirmation import confirm
 from holdall.cli.module import load_model, model_argument, models_argument
-from holdall.cli.options import yes_option
+from holdall.cli.options import combine, yes_option
 from holdall.cli.output import json_option, say, show_json
 from holdall.cli.phrase import format_count, format_size
 from holdall.cli.progress import count_roughly, refuse_failures, run_progress
@@ -34,9 +34,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
 
 
-def _upkeep_options(function: F) -> F:
-    """Models, ``--dry-run``, ``--json`` and ``--url``."""
-    return models_argument(dry_run_option(json_option(url_option(function))))
+_upkeep_options = combine(models_argument, dry_run_option, json_option, url_option)
 
 
 def _older_than_option(things: str) -> Callable[[F], F]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +18,7 @@ from holdall.cli.artifacts.place import (
     place_options,
 )
 from holdall.cli.artifacts.retention import delete, prune, purge, restore
-from holdall.cli.options import limit_option
+from holdall.cli.options import combine, limit_option
 from holdall.cli.output import escape, json_option, say, show, show_json, show_pairs, show_table
 from holdall.cli.phrase import (
     artifact_row,
@@ -38,48 +37,38 @@ if TYPE_CHECKING:
     from holdall import Database
     from holdall.artifacts import Where
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _key_option = click.option(
     "--key",
     metavar="TEXT",
     help="A stable key, like a user's ID, that selects a version if an alias splits traffic.",
 )
-
-
-def _content_options(function: F) -> F:
-    """Options that are stored with the content."""
-    function = click.option(
+_content_options = combine(
+    click.option("--content-type", metavar="TYPE", help="The content type, like application/zip."),
+    click.option(
+        "--metadata",
+        metavar="NAME=VALUE",
+        multiple=True,
+        callback=pairs,
+        help="Metadata to store with it; can be given several times.",
+    ),
+    click.option(
         "--tag",
         "tags",
         metavar="NAME=VALUE",
         multiple=True,
         callback=pairs,
         help="A tag for the object; can be given several times.",
-    )(function)
-    function = click.option(
-        "--metadata",
-        metavar="NAME=VALUE",
-        multiple=True,
-        callback=pairs,
-        help="Metadata to store with it; can be given several times.",
-    )(function)
-    return click.option("--content-type", metavar="TYPE", help="The content type, like application/zip.")(
-        function
-    )
-
-
-def _expectation_options(function: F) -> F:
-    """Options that make a change depend on the artifact's state."""
-    function = expect_revision_option(function)
-    function = click.option(
+    ),
+)
+_expectation_options = combine(
+    click.option("--expect-sha256", metavar="HEX", help="Fail unless LATEST has this digest."),
+    click.option(
         "--expect-version",
         metavar="N",
         help="Fail unless this is the newest version; 0 means that there is none yet.",
-    )(function)
-    return click.option("--expect-sha256", metavar="HEX", help="Fail unless LATEST has this digest.")(
-        function
-    )
+    ),
+    expect_revision_option,
+)
 
 
 def _content(source: str) -> Any:

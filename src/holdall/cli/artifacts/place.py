@@ -3,13 +3,13 @@ of a change, such as the modules whose event handlers run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from holdall.cli.module import load_module
+from holdall.cli.options import combine
 from holdall.cli.session import open_database, settings_only, url_option
 from holdall.cli.suggestion import suggest_alias, suggest_artifact
 
@@ -26,19 +26,18 @@ def _remember(context: click.Context, parameter: click.Parameter, value: str | N
         context.meta.setdefault(_PLACE, {})[parameter.name] = value
 
 
-def place_options(function: F) -> F:
-    """``--url`` and where artifacts are stored, before or after the command's name; the last one wins."""
-    options = {
-        "--service": ("NAME", "The file service that stores the artifacts' bytes."),
-        "--suffix": ("TEXT", "The suffix of object keys, like .zip."),
-        "--prefix": ("TEXT", "The prefix of object keys."),
-        "--table": ("NAME", "A separate table for artifacts, instead of the database's table."),
-    }
-    for name, (metavar, text) in options.items():
-        function = click.option(name, metavar=metavar, expose_value=False, callback=_remember, help=text)(
-            function
-        )
-    return url_option(function)
+def _place_option(name: str, metavar: str, text: str) -> Callable[[F], F]:
+    return click.option(name, metavar=metavar, expose_value=False, callback=_remember, help=text)
+
+
+place_options = combine(
+    url_option,
+    _place_option("--table", "NAME", "A separate table for artifacts, instead of the database's table."),
+    _place_option("--prefix", "TEXT", "The prefix of object keys."),
+    _place_option("--suffix", "TEXT", "The suffix of object keys, like .zip."),
+    _place_option("--service", "NAME", "The file service that stores the artifacts' bytes."),
+)
+"""``--url`` and where artifacts are stored, before or after the command's name; the last one wins."""
 
 
 def open_artifacts() -> Database:
@@ -66,34 +65,24 @@ allow_protected_option = click.option(
 expect_revision_option = click.option(
     "--expect-revision", metavar="TEXT", help="Fail unless it still has this revision."
 )
+because = combine(
+    click.option("--by", metavar="TEXT", help="Who makes the change, for the history."),
+    click.option("--reason", metavar="TEXT", help="Why you make the change, for the history."),
+)
+change_options = combine(allow_protected_option, expect_revision_option, because, app_option)
+"""The options of a change to an alias: protection, its revision, who and why, and event handlers."""
+
+alias_arguments = combine(
+    click.argument("name", shell_complete=suggest_artifact),
+    click.argument("alias", shell_complete=suggest_alias),
+)
 
 
-def because(function: F) -> F:
-    """``--by`` and ``--reason``, for the alias's history."""
-    function = click.option("--reason", metavar="TEXT", help="Why you make the change, for the history.")(
-        function
-    )
-    return click.option("--by", metavar="TEXT", help="Who makes the change, for the history.")(function)
-
-
-def change_options(function: F) -> F:
-    """The options of a change to an alias: protection, its revision, who and why, and event handlers."""
-    return allow_protected_option(expect_revision_option(because(app_option(function))))
-
-
-def alias_arguments(function: F) -> F:
-    """``NAME`` and ``ALIAS``: the artifact, and its alias."""
-    function = click.argument("alias", shell_complete=suggest_alias)(function)
-    return click.argument("name", shell_complete=suggest_artifact)(function)
-
-
-@contextmanager
-def open_for_change(modules: Sequence[str] = ()) -> Iterator[Database]:
+def open_for_change(modules: Sequence[str] = ()) -> Database:
     """The database, for a change that calls the event handlers of these modules."""
     for module in modules:
         load_module(module)
-    with open_artifacts() as db:
-        yield db
+    return open_artifacts()
 
 
 def pairs(context: click.Context, parameter: click.Parameter, texts: Sequence[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ import click
 from holdall.cli.confirmation import confirm, require_terminal
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.items.source import Listing, Shown, Wanted, open_source
-from holdall.cli.options import yes_option
+from holdall.cli.options import combine, yes_option
 from holdall.cli.output import (
     Refusal,
     json_option,
@@ -60,23 +60,20 @@ _where_option = click.option(
 )
 
 
-def _listing_options(function: F) -> F:
-    for option in (
-        click.option("--csv", "as_csv", is_flag=True, help="Print the items as CSV."),
-        json_option,
-        click.option(
-            "--limit",
-            type=click.IntRange(1, 1_000_000_000),
-            default=50,
-            show_default=True,
-            help="The most items.",
-        ),
-        click.option("--after", metavar="TOKEN", help="Continue after an earlier page."),
-        click.option("--only", metavar="NAME,...", help="Only these fields."),
-        _where_option,
-    ):
-        function = option(function)
-    return function
+_listing_options = combine(
+    _where_option,
+    click.option("--only", metavar="NAME,...", help="Only these fields."),
+    click.option("--after", metavar="TOKEN", help="Continue after an earlier page."),
+    click.option(
+        "--limit",
+        type=click.IntRange(1, 1_000_000_000),
+        default=50,
+        show_default=True,
+        help="The most items.",
+    ),
+    json_option,
+    click.option("--csv", "as_csv", is_flag=True, help="Print the items as CSV."),
+)
 
 
 @items.command()
