@@ -20,7 +20,6 @@ from holdall.core.internal import internal
 from holdall.core.nearest_name import suggest_name
 from holdall.core.objects import GetObject
 from holdall.errors import (
-    ConfigurationError,
     CorruptArchiveError,
     DanglingPointerError,
     InvalidOptionsError,
@@ -171,13 +170,8 @@ class Archive:
     @internal
     async def fetch_ancestor(self, context: Context, item: Item, key: Item) -> tuple[Item, ObjectInfo]:
         """Fetch the whole item for a pointer that tempest left, and a description of its object."""
-        service = self.ancestor if isinstance(self.ancestor, str) else self.service
-        service = service or context.settings.default_service
-        if service is None:
-            raise ConfigurationError(
-                "an archived item cannot be read: the database has no file service",
-                hint='open the database with files="s3://bucket" or files="file:PATH"',
-            )
+        named = self.ancestor if isinstance(self.ancestor, str) else self.service
+        service = context.settings.choose_service(named, "an archived item cannot be read")
         where = read_key(item)
         try:
             found = await context.port.send(GetObject(service, where))

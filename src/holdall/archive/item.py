@@ -94,12 +94,8 @@ async def find_place(context: Context, model: type[Model]) -> ArchivePlace:
             f"{schema.name} does not declare an archive",
             hint=f"declare one: class {schema.name}(Model, archive=Archive(...))",
         )
-    service = archive.service or context.settings.default_service
-    if service is None:
-        raise ConfigurationError(
-            f"items of {schema.name} cannot be archived: the database has no file service",
-            hint='open the database with files="s3://bucket" or files="file:PATH"',
-        )
+    failure = f"items of {schema.name} cannot be archived"
+    service = context.settings.choose_service(archive.service, failure)
     binding = await bind(context, schema)
     table = (await context.port.send(DescribeTable(binding.table, counts=False))).schema
     traits = await context.port.send(DescribeService(service))

@@ -106,12 +106,7 @@ async def home_of(context: Context) -> Home:
     if known.home is not None:
         return known.home
     settings = artifact_settings(context.settings)
-    service = settings.service or context.settings.default_service
-    if service is None:
-        raise ConfigurationError(
-            "artifacts cannot be stored: the database has no file service",
-            hint='open the database with files="s3://bucket" or files="file:PATH"',
-        )
+    service = context.settings.choose_service(settings.service, "artifacts cannot be stored")
     if settings.table is None:
         layout = await flow.discover(context)
         if layout.mode != "A":

@@ -166,6 +166,16 @@ class Settings:
         """Whether another database with the same settings has the same tables, now and later."""
         return self.scheme != "memory"
 
+    def choose_service(self, name: str | None, failure: str) -> str:
+        """Return the file service with this name or, without one, the default; if there is none, raise ``failure``."""
+        service = name or self.default_service
+        if service is None:
+            raise ConfigurationError(
+                f"{failure}: the database has no file service",
+                hint='open the database with files="s3://bucket" or files="file:PATH"',
+            )
+        return service
+
     def command(self, words: str) -> str:
         """Return a ``holdall`` command for this database, so that users can copy it from a hint and run it."""
         from shlex import quote as quote_word

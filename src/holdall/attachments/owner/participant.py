@@ -316,13 +316,7 @@ def _service(context: Context, order: Order, file: NewFile) -> str:
     service = file.service or order.declaration.service
     if callable(service):
         service = service(None if order.proxy is None else order.proxy.owner)
-    service = service or context.settings.default_service
-    if service is None:
-        raise ConfigurationError(
-            f"a file for {order.wish.name} cannot be stored: the database has no file service",
-            hint='open the database with files="s3://bucket" or files="file:PATH"',
-        )
-    return service
+    return context.settings.choose_service(service, f"a file for {order.wish.name} cannot be stored")
 
 
 def _new_row(context: Context, home: Home, wish: Wish, blob_id: str, moment: datetime) -> AttachmentRow:
