@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from holdall.artifacts.alias.alias import Arms
 from holdall.artifacts.home import Home
@@ -155,28 +155,15 @@ def _refuse_stages(given: object) -> InvalidOptionsError:
 # --- the record -------------------------------------------------------------------------------------------
 
 
+_STORED = tuple(name for name in Rollout.__match_args__ if name not in ("name", "alias"))
+"""The fields with a column of the same name; the record's key has the others."""
+
+
 def make_record(home: Home, rollout: Rollout) -> RolloutRecord:
     """Make the record of a rollout."""
-    kind = RolloutRecord
-    return kind.new(
-        kind.at(home, rollout.name, rollout.alias).address,
-        kind.id.set(rollout.id),
-        kind.base.set(rollout.base),
-        kind.version.set(rollout.version),
-        kind.stages.set(rollout.stages),
-        kind.stage.set(rollout.stage),
-        kind.state.set(rollout.state),
-        kind.started_at.set(rollout.started_at),
-        kind.update_at.set(rollout.update_at),
-        kind.turn.set(rollout.turn),
-        kind.revision.set(rollout.revision),
-        kind.alias_revision.set(rollout.alias_revision),
-        kind.approve.set(rollout.approve),
-        kind.due.set(rollout.due),
-        kind.left.set(rollout.left),
-        kind.by.set(rollout.by),
-        kind.reason.set(rollout.reason),
-        kind.problem.set(rollout.problem),
+    address = RolloutRecord.at(home, rollout.name, rollout.alias).address
+    return RolloutRecord.new(
+        address, *(getattr(RolloutRecord, name).set(getattr(rollout, name)) for name in _STORED)
     )
 
 
@@ -187,26 +174,8 @@ def rollout_of(name: str, alias: str, record: RolloutRecord) -> Rollout:
             f"the alias {alias!r:.60} of {name!r:.60} has never had a rollout",
             hint="start one first",
         )
-    assert record.started_at is not None
-    assert record.update_at is not None
-    return Rollout(
-        name,
-        alias,
-        record.id,
-        record.base,
-        record.version,
-        tuple((int(percent), None if time is None else float(time)) for percent, time in record.stages),
-        record.stage,
-        cast("RolloutState", record.state),
-        record.started_at,
-        record.update_at,
-        record.turn,
-        record.revision,
-        record.alias_revision,
-        record.approve,
-        record.due,
-        record.left,
-        record.by,
-        record.reason,
-        record.problem,
+    stored: dict[str, Any] = {field: getattr(record, field) for field in _STORED}
+    stored["stages"] = tuple(
+        (int(percent), None if time is None else float(time)) for percent, time in record.stages
     )
+    return Rollout(name, alias, **stored)
