@@ -156,7 +156,6 @@ async def change_alias(
     async def body(change: Change) -> Alias | None:
         state = await read_state(context, home, name, alias)
         check_revision(state, expect_revision)
-        check_protected(state, options.get("allow_protected", False))
         return await alter_alias(change, home, state, decide(state), action, **options)
 
     return await commit(context, body, f"the alias {alias!r:.60} of {name!r:.60}")
