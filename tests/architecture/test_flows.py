@@ -9,9 +9,8 @@ from pathlib import Path
 SOURCE = Path(__file__).parents[2] / "src" / "holdall"
 PROGRAMS = {"backends", "web", "testing"}
 SHELLS = {
-    "artifacts/api.py",
     "async_database.py",
-    "attachments/api.py",
+    "core/shell.py",
     "files/api.py",
     "files/handle.py",
     "transactions/query/api.py",

@@ -15,9 +15,7 @@ from holdall.artifacts.version import deletion, delivery, intent, lookup, public
 from holdall.artifacts.version import purge as purge_flow
 from holdall.artifacts.version.artifact import Artifact
 from holdall.artifacts.version.lookup import VersionPages, Where
-from holdall.core.context import Context
-from holdall.core.port import run, wait
-from holdall.core.shell import Namespace, awaiting, blocking
+from holdall.core.shell import Namespace, awaiting, blocking, iterate, iterate_awaiting
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -73,21 +71,14 @@ class Artifacts(Namespace):
         if it has ``"deleted"``. ``before`` starts below that version. ``limit`` is the most versions to return. Pages
         are fetched as you iterate.
         """
-        return _iterate(self._context, VersionPages(self._context, name, where, before, limit))
+        return iterate(VersionPages(self._context, name, where, before, limit), self._context)
 
     def names(self, prefix: str = "", *, deleted: bool = False, after: str | None = None) -> Iterator[str]:
         """Iterate over the names of all artifacts, or of those that begin with ``prefix``, in the order of their bytes.
 
         ``deleted=True`` includes artifacts whose versions are all deleted. ``after`` begins with the name that follows.
         """
-        pages = NamePages(self._context, prefix, deleted, after)
-        while (page := run(pages.next_page(), self._context)) is not None:
-            yield from page
-
-
-def _iterate(context: Context, pages: VersionPages) -> Iterator[Artifact]:
-    while (page := run(pages.next_page(), context)) is not None:
-        yield from page
+        return iterate(NamePages(self._context, prefix, deleted, after), self._context)
 
 
 class AsyncArtifacts(Namespace):
@@ -139,22 +130,13 @@ class AsyncArtifacts(Namespace):
         if it has ``"deleted"``. ``before`` starts below that version. ``limit`` is the most versions to return. Pages
         are fetched as you iterate.
         """
-        return _iterate_awaiting(self._context, VersionPages(self._context, name, where, before, limit))
+        return iterate_awaiting(VersionPages(self._context, name, where, before, limit), self._context)
 
-    async def names(
+    def names(
         self, prefix: str = "", *, deleted: bool = False, after: str | None = None
     ) -> AsyncIterator[str]:
         """Iterate over the names of all artifacts, or of those that begin with ``prefix``, in the order of their bytes.
 
         ``deleted=True`` includes artifacts whose versions are all deleted. ``after`` begins with the name that follows.
         """
-        pages = NamePages(self._context, prefix, deleted, after)
-        while (page := await wait(pages.next_page(), self._context)) is not None:
-            for each in page:
-                yield each
-
-
-async def _iterate_awaiting(context: Context, pages: VersionPages) -> AsyncIterator[Artifact]:
-    while (page := await wait(pages.next_page(), context)) is not None:
-        for each in page:
-            yield each
+        return iterate_awaiting(NamePages(self._context, prefix, deleted, after), self._context)

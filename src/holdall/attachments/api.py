@@ -18,8 +18,7 @@ from holdall.attachments.upkeep import audit, inventory
 from holdall.attachments.upkeep import sweep as sweep_flow
 from holdall.attachments.upload import resumable
 from holdall.core.cursor import AwaitingPages, BlockingPages
-from holdall.core.port import run, wait
-from holdall.core.shell import Namespace, awaiting, blocking
+from holdall.core.shell import Namespace, awaiting, blocking, iterate, iterate_awaiting
 
 
 class Blobs(Namespace):
@@ -57,8 +56,7 @@ class Blobs(Namespace):
         Pages are fetched as you iterate. ``after`` is the name and the id of an attachment, to begin with the next.
         """
         pages = AttachmentPages(self._context, record_type, record_id, name, after=after, limit=limit)
-        while (page := run(pages.next_page(), self._context)) is not None:
-            yield from page
+        return iterate(pages, self._context)
 
     create_and_upload = blocking(creation.create_and_upload)
     create_before_direct_upload = blocking(creation.create_before_direct_upload)
@@ -114,7 +112,7 @@ class AsyncBlobs(Namespace):
         """
         return AwaitingPages(content.new_pieces(self._context, blob, start, size), self._context)
 
-    async def list(
+    def list(
         self,
         record_type: str,
         record_id: str,
@@ -128,9 +126,7 @@ class AsyncBlobs(Namespace):
         Pages are fetched as you iterate. ``after`` is the name and the id of an attachment, to begin with the next.
         """
         pages = AttachmentPages(self._context, record_type, record_id, name, after=after, limit=limit)
-        while (page := await wait(pages.next_page(), self._context)) is not None:
-            for each in page:
-                yield each
+        return iterate_awaiting(pages, self._context)
 
     create_and_upload = awaiting(creation.create_and_upload)
     create_before_direct_upload = awaiting(creation.create_before_direct_upload)

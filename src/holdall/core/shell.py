@@ -11,10 +11,11 @@ an ordinary method with the flow's parameters, defaults and docstring.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from holdall.core.context import Context
+from holdall.core.cursor import AwaitingPages, BlockingPages, Cursor
 from holdall.core.internal import internal
 from holdall.core.port import run
 from holdall.core.traceback import shorten_traceback
@@ -103,3 +104,16 @@ def _install(owner: type, name: str, method: Any, flow: Callable[..., Any]) -> N
     method.__module__ = owner.__module__
     method.__doc__ = flow.__doc__
     setattr(owner, name, method)
+
+
+def iterate(cursor: Cursor[Iterable[T]], context: Context) -> Iterator[T]:
+    """Iterate over the members of all pages in sync code."""
+    for page in BlockingPages(cursor, context):
+        yield from page
+
+
+async def iterate_awaiting(cursor: Cursor[Iterable[T]], context: Context) -> AsyncIterator[T]:
+    """Iterate over the members of all pages in async code."""
+    async for page in AwaitingPages(cursor, context):
+        for each in page:
+            yield each
