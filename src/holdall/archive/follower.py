@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from holdall.archive.pointer import Pointer
 from holdall.archive.template import mark_owner, stamp_owner
 from holdall.core.objects import DeleteObject
@@ -28,23 +30,20 @@ class Follower(Participant):
         await delete_former(port, self._pointer, self._read)
 
 
-async def delete_former(port: Port, pointer: Pointer, read: GetItem) -> bool:
-    """Delete an object that its item no longer points to; False if it is left to the sweep.
+async def delete_former(port: Port, pointer: Pointer, read: GetItem) -> None:
+    """Delete an object that its item no longer points to.
 
     In a copy of a table, such as a restored backup, pointers name objects of the original table, which may still need
     them.
     """
-    if pointer.owner != mark_owner(stamp_owner(read.table, read.key)):
-        return False
-    return await delete_object(port, pointer)
+    if pointer.owner == mark_owner(stamp_owner(read.table, read.key)):
+        await delete_object(port, pointer)
 
 
-async def delete_object(port: Port, pointer: Pointer) -> bool:
-    """Delete the object that a pointer named; False if it is left to the sweep."""
+async def delete_object(port: Port, pointer: Pointer) -> None:
+    """Delete the object that a pointer named, unless it is left to the sweep."""
     if pointer.shared or pointer.offset is not None:
-        return False
-    try:
+        return
+    # the transaction is committed; an object that cannot be deleted only costs storage until the sweep
+    with suppress(HoldallError):
         await port.send(DeleteObject(pointer.service, pointer.key, if_match=pointer.etag))
-    except HoldallError:  # the transaction is committed; the object only costs storage until the sweep
-        return False
-    return True

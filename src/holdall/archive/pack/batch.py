@@ -38,7 +38,6 @@ from holdall.errors import CorruptArchiveError, ObjectNotFoundError, Preconditio
 from holdall.files.listing import Listing
 from holdall.tables.record import read_items
 
-_AT_ONCE = 16
 _HEAD = 64 * 1024
 
 
