@@ -174,40 +174,30 @@ class Pieces:
     """An iterator of bytes, plain or async, as a stream that can be read once."""
 
     def __init__(self, given: Any) -> None:
-        self._next = _stepper(given)
+        self._plain = iter(given) if isinstance(given, Iterable) else None
+        self._async = None if isinstance(given, Iterable) else aiter(given)
         self._held = b""
 
     def read(self, size: int) -> Any:
         """Return up to ``size`` bytes, or an awaitable of them if the iterator is async."""
-        return self._next(self, size)
-
-
-def _stepper(given: Any) -> Any:
-    if isinstance(given, Iterable):
-        plain = iter(given)
-
-        def step(pieces: Pieces, size: int) -> bytes:
-            while not pieces._held:
-                piece = next(plain, None)
-                if piece is None:
-                    return b""
-                pieces._held = bytes(piece)
-            return _take(pieces, size)
-
-        return step
-    other = aiter(given)
-
-    async def step_async(pieces: Pieces, size: int) -> bytes:
-        while not pieces._held:
-            piece = await anext(other, None)
+        if self._plain is None:
+            return self._read_async(size)
+        while not self._held:
+            piece = next(self._plain, None)
             if piece is None:
                 return b""
-            pieces._held = bytes(piece)
-        return _take(pieces, size)
+            self._held = bytes(piece)
+        return self._take(size)
 
-    return step_async
+    async def _read_async(self, size: int) -> bytes:
+        assert self._async is not None
+        while not self._held:
+            piece = await anext(self._async, None)
+            if piece is None:
+                return b""
+            self._held = bytes(piece)
+        return self._take(size)
 
-
-def _take(pieces: Pieces, size: int) -> bytes:
-    data, pieces._held = pieces._held[:size], pieces._held[size:]
-    return data
+    def _take(self, size: int) -> bytes:
+        data, self._held = self._held[:size], self._held[size:]
+        return data
