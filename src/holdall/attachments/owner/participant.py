@@ -30,7 +30,7 @@ from holdall.attachments.picture.derivation import Derivation, carry_out, derive
 from holdall.attachments.record import AttachmentRow, BlobRow, Intent, Slot
 from holdall.attachments.stored import read_blobs, read_named, read_rows, read_slots
 from holdall.attachments.upkeep.purge import purge, purge_blobs
-from holdall.attachments.upload.upload import StoredFile, discard_files, identify_files, store_files
+from holdall.attachments.upload.upload import StoredFile, discard_files, identify_file, store_files
 from holdall.core.context import Context
 from holdall.core.keys import format_moment
 from holdall.core.port import Port
@@ -138,7 +138,7 @@ class AttachmentsParticipant(Participant):
     async def _identify_file(self, order: Order, given: Given, now: datetime) -> str:
         """Determine the type of a new file; return the id of the blob that it becomes."""
         file = self._file_of(order, given, now)
-        await identify_files(self._context, [file])
+        await identify_file(self._context, file)
         return file.id
 
     def _derive(self, declaration: Declaration, blob_id: str) -> None:

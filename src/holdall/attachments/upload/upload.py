@@ -159,14 +159,10 @@ async def store_files(
         outcome.result()
 
 
-async def identify_files(context: Context, files: Sequence[StoredFile]) -> None:
-    """Determine the content types of files from their first bytes; raise if a type is not accepted."""
-    for file in files:
-        if file.info is None and file.content is None:
-            await _identify(context, file)
-
-
-async def _identify(context: Context, file: StoredFile) -> None:
+async def identify_file(context: Context, file: StoredFile) -> None:
+    """Determine a file's content type from its first bytes, unless that was done; raise if it is not accepted."""
+    if file.info is not None or file.content is not None:
+        return
     given = file.file
     source = await open_source(context.port, given.source)
     content = given.source
@@ -188,7 +184,7 @@ async def _identify(context: Context, file: StoredFile) -> None:
 
 
 async def _store(context: Context, file: StoredFile, progress: Progress | None) -> None:
-    await identify_files(context, [file])
+    await identify_file(context, file)
     given, content = file.file, file.content
     file.content = None  # a stream can be read only once
     delivery = delivery_of(file.content_type, Filename(given.filename))
