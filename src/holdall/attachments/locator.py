@@ -9,14 +9,15 @@ from holdall.attachments.blob.blob import Blob
 from holdall.attachments.home import home_of
 from holdall.attachments.owner.attachable import find_instance, load_class
 from holdall.attachments.owner.resolution import find_class
-from holdall.attachments.stored import read_blobs
+from holdall.attachments.record import BlobRow
 from holdall.core.context import Context
 from holdall.jobs.locator import Fetch, Gone
+from holdall.tables.record import fetch
 from holdall.transactions.unit import Unit
 
 
 async def _fetch_blob(context: Context, unit: Unit | None, id: str) -> Blob:
-    (row,) = (await read_blobs(context, await home_of(context), [id])).values()
+    row = await fetch(context.port, BlobRow((await home_of(context)).blob(id)))
     if not row.is_stored:
         raise Gone(f"blob {id}")
     return Blob.of(row)

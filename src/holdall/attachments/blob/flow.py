@@ -20,16 +20,16 @@ from holdall.attachments.owner.attachment import Attachment
 from holdall.attachments.picture.representation import Representation
 from holdall.attachments.record import AttachmentRow, BlobRow
 from holdall.attachments.settings import attachment_settings
-from holdall.attachments.stored import find_row, read_blobs, read_references, update_row
-from holdall.attachments.upkeep.purge import delete_row, purge, purge_row
+from holdall.attachments.stored import find_row, read_references, update_row
+from holdall.attachments.upkeep.purge import purge, purge_row
 from holdall.core.context import Context
 from holdall.core.expressions import Path, Remove, Set, UpdateAction, Value
 from holdall.core.option import check_count
 from holdall.core.values import encode
-from holdall.errors import InvalidOptionsError, InvalidTokenError, RecordNotFound
+from holdall.errors import ForeignKeyViolation, InvalidOptionsError, InvalidTokenError, RecordNotFound
 from holdall.files import upkeep
 from holdall.jobs.outbox import enqueue_alone
-from holdall.tables.record import fetch_all
+from holdall.tables.record import fetch, fetch_all
 
 
 async def find(context: Context, id: str) -> Blob:
@@ -120,16 +120,18 @@ async def update_metadata(context: Context, blob: Blob | str, changes: Mapping[s
 
 async def delete(context: Context, blob: Blob | str) -> None:
     """Delete a blob and its bytes. `ForeignKeyViolation` if it is attached; a missing blob is not an error."""
-    home = await home_of(context)
-    (row,) = (await read_blobs(context, home, [blob if isinstance(blob, str) else blob.id])).values()
-    if row.is_stored:
-        await delete_row(context, home, row)
+    if not await purge_now(context, blob):
+        id = blob if isinstance(blob, str) else blob.id
+        raise ForeignKeyViolation(
+            f"blob {id} cannot be deleted while it is attached",
+            hint="detach it first; db.blobs.attachments(blob) lists where it is attached",
+        )
 
 
 async def purge_now(context: Context, blob: Blob | str) -> bool:
     """Delete a blob and its bytes, unless it is attached; return False if it is."""
     home = await home_of(context)
-    (row,) = (await read_blobs(context, home, [blob if isinstance(blob, str) else blob.id])).values()
+    row = await fetch(context.port, BlobRow(home.blob(blob if isinstance(blob, str) else blob.id)))
     return not row.is_stored or await purge_row(context, home, row)
 
 

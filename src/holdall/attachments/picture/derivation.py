@@ -6,7 +6,6 @@ run twice: analysis has the same result, and a picture that was already made is 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from holdall.attachments.picture.variant import Variant, pack_variant, unpack_va
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.media import PICTURE_TYPES
+from holdall.core.telemetry import warn
 from holdall.errors import (
     HoldallError,
     MediaError,
@@ -92,9 +92,7 @@ async def carry_out(context: Context, derivations: Sequence[Derivation]) -> None
             with suppress(RecordNotFound):
                 await update_metadata(context, each.blob_id, {"analyzed": True, "media_error": error.code})
         except MediaPackageMissingError as error:  # it can be done later, on a machine with the package
-            logging.getLogger("holdall.attachments").warning(
-                "analysis or variants of blob %s are incomplete: %s", each.blob_id, error
-            )
+            warn("attachments", "analysis or variants of blob %s are incomplete: %s", each.blob_id, error)
         except HoldallError as error:
             if isinstance(error, ObjectNotFoundError) and await _is_gone(context, each.blob_id):
                 continue  # it was purged meanwhile

@@ -29,7 +29,7 @@ from holdall.attachments.picture.representation import (
 from holdall.attachments.picture.variant import Variant, complete_variant
 from holdall.attachments.record import BlobRow, Slot, VariantRow
 from holdall.attachments.settings import attachment_settings
-from holdall.attachments.stored import read_blobs, read_rows
+from holdall.attachments.stored import explain_no_blob, read_blobs, read_rows
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.media import DrawPreview, Picture, TransformImage
@@ -209,14 +209,15 @@ async def _store(context: Context, home: Home, source: Blob, place: _Place, file
 def _state_source(change: Change, home: Home, place: _Place) -> None:
     """Demand that the source blob exists; for a variant, also note its digest there, and write its record."""
     source = BlobRow(home.blob(place.source_id))
-    options: dict[str, Any] = {
-        "expect": [source.address.exists],
-        "refused": lambda _: RecordNotFound(f"there is no blob {place.source_id!r:.80}"),
-    }
+    exists = source.address.exists
+
+    def explain(_: object) -> RecordNotFound:
+        return explain_no_blob(place.source_id)
+
     if place.digest is None:
-        change.require(source, *options.pop("expect"), **options)
+        change.require(source, exists, refused=explain)
         return
-    change.update(source, BlobRow.variants.add([place.digest]), **options)
+    change.update(source, BlobRow.variants.add([place.digest]), expect=[exists], refused=explain)
     record = _record(home, place)
     change.put(
         VariantRow.new(

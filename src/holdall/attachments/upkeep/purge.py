@@ -25,7 +25,6 @@ from holdall.attachments.upload.upload import place_marker
 from holdall.core.context import Context
 from holdall.core.expressions import Or
 from holdall.core.objects import DeleteObject
-from holdall.errors import ForeignKeyViolation
 from holdall.files.shelf import Shelf
 from holdall.files.upkeep import delete_prefix
 from holdall.jobs.attempt import current_job
@@ -42,14 +41,12 @@ async def purge(*ids: str) -> None:
     await purge_blobs(current_job().context, ids)
 
 
-async def purge_blobs(context: Context, ids: Sequence[str]) -> int:
-    """Purge the blobs among these to which nothing refers; return how many were purged."""
+async def purge_blobs(context: Context, ids: Sequence[str]) -> None:
+    """Purge the blobs among these to which nothing refers."""
     home = await home_of(context)
-    done = 0
     for row in (await read_blobs(context, home, ids)).values():
         if row.is_stored:
-            done += await purge_row(context, home, row)
-    return done
+            await purge_row(context, home, row)
 
 
 async def purge_row(context: Context, home: Home, row: BlobRow) -> bool:
@@ -76,15 +73,6 @@ async def delete_unattached(context: Context, row: BlobRow) -> bool:
         outbox.add(deliver_events, [event])
         change.join(outbox)
     return await commit_once(change) is None
-
-
-async def delete_row(context: Context, home: Home, row: BlobRow) -> None:
-    """Like `purge_row`, but `ForeignKeyViolation` if something refers to the blob."""
-    if not await purge_row(context, home, row):
-        raise ForeignKeyViolation(
-            f"blob {row.id} cannot be deleted while it is attached",
-            hint="detach it first; db.blobs.attachments(blob) lists where it is attached",
-        )
 
 
 async def delete_derived(context: Context, home: Home, blob_id: str, digests: Iterable[str] = ()) -> None:
