@@ -34,7 +34,7 @@ async def compare_table(
     async def visit(tally: Tally, rows: Sequence[Item]) -> None:
         transfers = await context.port.offload(measure, rows)
         keys = [each.key for each in transfers]
-        known = await context.port.offload(find_recorded, work.manifest, place, keys)
+        known = await work.offload(find_recorded, place, keys)
         mine = {key: recorded.origin for key, recorded in known.items() if recorded.turn == turn}
         others = [each.key for each in transfers if mine.get(each.key, each.digest) != each.digest]
         tally.count("new", len(transfers) - len(mine))

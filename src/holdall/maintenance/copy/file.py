@@ -104,18 +104,18 @@ class FileCopy:
 
     async def count(self) -> int:
         """About how many objects there are: as many as the last pass has recorded, or else counted in a listing."""
-        work, port = self._work, self._work.source.port
+        work = self._work
         if work.manifest.turn > 1:
-            return await port.offload(count_things, work.manifest, self._place, False)
+            return await work.offload(count_things, self._place, False)
         fact = f"count {self._place}"
-        known = await port.offload(find_fact, work.manifest, fact)
+        known = await work.offload(find_fact, fact)
         if known is not None:
             return int(known)
         count, listing = 0, Listing(work.source, self._service)
         while (page := await listing.next_page()) is not None:
             count += len(page.objects)
         if not work.options.dry_run:
-            await port.offload(record_fact, work.manifest, fact, str(count))
+            await work.offload(record_fact, fact, str(count))
         return count
 
     async def copy(self) -> None:
@@ -150,9 +150,9 @@ class FileCopy:
         self.part = self.part._replace(**{**counted, **lists})
 
     async def _copy_page(self, page: ObjectPage) -> None:
-        work, port = self._work, self._work.source.port
+        work = self._work
         keys = [each.key for each in page.objects]
-        known = await port.offload(find_recorded, work.manifest, self._place, keys)
+        known = await work.offload(find_recorded, self._place, keys)
         self._recorded += len(known)
         prints = {each.key: make_print(each) for each in page.objects}
         changed = [
@@ -166,7 +166,7 @@ class FileCopy:
             self._add(scanned=len(changed), copied=len(changed), copied_bytes=size)
             return
         seen = [(key, *known[key][:2]) for key in known.keys() - {each.key for each in changed}]
-        await port.offload(record_things, work.manifest, self._place, seen)
+        await work.offload(record_things, self._place, seen)
         for start in range(0, len(changed), _TOGETHER):
             await self._copy_some(changed[start : start + _TOGETHER], known)
             await work.show(self.part)
@@ -174,7 +174,7 @@ class FileCopy:
     async def _copy_some(self, changed: Sequence[ListedObject], known: Mapping[str, Recorded]) -> None:
         work, port = self._work, self._work.source.port
         keys = [each.key for each in changed]
-        begun = await port.offload(find_intents, work.manifest, self._place, keys)
+        begun = await work.offload(find_intents, self._place, keys)
         flows = [self._objects.copy(each, known.get(each.key), begun.get(each.key, ())) for each in changed]
         results = [outcome.result() for outcome in await port.gather(flows, limit=_LANES)]
         self._add(scanned=len(changed))
@@ -189,7 +189,7 @@ class FileCopy:
                 self._add(**{result.name: 1})
             self._add(copied_bytes=result.size)
             self._note(result)
-        await port.offload(record_things, work.manifest, self._place, things)
+        await work.offload(record_things, self._place, things)
 
     def _add(self, **counts: int) -> None:
         sums: Mapping[str, Any] = {name: getattr(self.part, name) + count for name, count in counts.items()}
@@ -216,12 +216,12 @@ class FileCopy:
         if self.part.failed:
             return
         if work.options.dry_run:
-            recorded = await work.source.port.offload(count_things, work.manifest, self._place, False)
+            recorded = await work.offload(count_things, self._place, False)
             self._add(**{"deleted" if self._deletes else "gone": recorded - self._recorded})
             self._explain_kept()
             return
         after = ""
-        while page := await work.source.port.offload(list_things, work.manifest, self._place, after, False):
+        while page := await work.offload(list_things, self._place, after, False):
             after = page[-1][0]
             flows = [self._delete_one(key, recorded) for key, recorded in page]
             ended = [outcome.result() for outcome in await work.target.port.gather(flows, limit=_LANES)]
@@ -233,7 +233,7 @@ class FileCopy:
                 if how != "missing":
                     self._add(**{how: 1})
             gone = [key for (key, _), how in zip(page, ended, strict=True) if how in ("deleted", "missing")]
-            await work.source.port.offload(forget_things, work.manifest, self._place, gone)
+            await work.offload(forget_things, self._place, gone)
             await work.show(self.part)
         self._explain_kept()
 
@@ -244,13 +244,13 @@ class FileCopy:
 
     async def _settle_intents(self) -> None:
         """Record what was written before an interruption and is no longer in the source."""
-        work, port = self._work, self._work.source.port
-        while begun := await port.offload(list_intents, work.manifest, self._place):
+        work = self._work
+        while begun := await work.offload(list_intents, self._place):
             flows = [find_object(work.target, self._service, key) for key in begun]
             outcomes = await work.target.port.gather(flows, limit=_LANES)
             found = [there for outcome in outcomes if (there := outcome.result()) is not None]
             things = [(each.key, b"", each.etag) for each in found if was_begun(each, begun[each.key])]
-            await port.offload(settle_intents, work.manifest, self._place, list(begun), things)
+            await work.offload(settle_intents, self._place, list(begun), things)
 
     async def _delete_one(self, key: str, recorded: Recorded) -> str:
         there = await find_object(self._work.target, self._service, key)
@@ -268,7 +268,7 @@ class FileCopy:
     async def verify(self) -> None:
         """List both services again, and compare them with the manifest."""
         work, turn = self._work, self._work.manifest.turn
-        expected = await work.source.port.offload(count_things, work.manifest, self._place, True)
+        expected = await work.offload(count_things, self._place, True)
         newer = known = equal = altered = 0
         listing = Listing(work.source, self._service)
         while (page := await listing.next_page()) is not None:
@@ -304,17 +304,17 @@ class FileCopy:
 
     async def _find(self, page: ObjectPage) -> dict[str, Recorded]:
         keys = [each.key for each in page.objects]
-        return await self._work.source.port.offload(find_recorded, self._work.manifest, self._place, keys)
+        return await self._work.offload(find_recorded, self._place, keys)
 
     async def _find_missing(self) -> int:
         """Count what the target lost. It is forgotten, so that the next pass copies it again."""
         work, missing, after = self._work, 0, ""
-        while page := await work.source.port.offload(list_things, work.manifest, self._place, after, True):
+        while page := await work.offload(list_things, self._place, after, True):
             after = page[-1][0]
             flows = [find_object(work.target, self._service, key) for key, _ in page]
             outcomes = await work.target.port.gather(flows, limit=_LANES)
             gone = [key for (key, _), outcome in zip(page, outcomes, strict=True) if outcome.result() is None]
-            await work.source.port.offload(forget_things, work.manifest, self._place, gone)
+            await work.offload(forget_things, self._place, gone)
             missing += len(gone)
             for key in gone[:_MOST_LINES]:
                 self._note(Result("differing", line=f"{key}: missing in the target"))

@@ -118,7 +118,7 @@ async def _copy_parts(work: Work, plans: Sequence[TablePlan], services: Mapping[
         await each.verify()
         await work.show(each.part)
     if not dry_run:
-        await work.source.port.offload(finish_pass, work.manifest)
+        await work.offload(finish_pass)
     return account.report
 
 

@@ -74,7 +74,7 @@ class ObjectCopy:
                 line = f"{key}: changed in the target, so it was not replaced"
                 return Result("differing", line=line)
             intent = [(key, _describe_bytes(ours))]
-            await work.source.port.offload(record_intents, work.manifest, self._place, intent)
+            await work.offload(record_intents, self._place, intent)
             copy = await self._transfer(ours)
         except (ObjectNotFoundError, PreconditionFailedError):
             return kept  # it was replaced or deleted meanwhile: the next pass copies it

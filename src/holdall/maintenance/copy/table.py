@@ -77,7 +77,7 @@ class TableCopy:
         """Create the target's table, or what it lacks."""
         work = self._work
         if not self._plan.exists:  # what was recorded is of a table that has been deleted since
-            await work.source.port.offload(forget_place, work.manifest, self._place)
+            await work.offload(forget_place, self._place)
         await self._plan.ensure(work.target)
 
     async def count(self) -> int:
@@ -122,12 +122,12 @@ class TableCopy:
             return True
         if work.manifest.turn > 1:
             return False
-        known = await work.source.port.offload(find_fact, work.manifest, f"blank {self._place}")
+        known = await work.offload(find_fact, f"blank {self._place}")
         if known is None:
             first = await work.target.port.send(Scan(self._route.target.name, limit=1, consistent=True))
             known = "no" if first.items else "yes"
             if not work.options.dry_run:
-                await work.source.port.offload(record_fact, work.manifest, f"blank {self._place}", known)
+                await work.offload(record_fact, f"blank {self._place}", known)
         return known == "yes"
 
     # --- copying --------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class TableCopy:
         keys = [each.key for each in transfers]
         known: dict[str, Recorded] = {}
         if self._exists:
-            known = await port.offload(find_recorded, work.manifest, self._place, keys)
+            known = await work.offload(find_recorded, self._place, keys)
         changed = [
             each for each in transfers if each.key not in known or known[each.key].origin != each.digest
         ]
@@ -150,11 +150,11 @@ class TableCopy:
         draft = None
         if wanted and not work.options.dry_run:
             intents = [(each.key, each.digest) for each in wanted]
-            draft = await port.offload(draft_intents, work.manifest, self._place, intents)
+            draft = await work.offload(draft_intents, self._place, intents)
         await self._write(tally, wanted, kept)
         if draft is not None or (kept and not work.options.dry_run):
             things = [(key, digest, "") for key, digest in kept.items()]
-            await port.offload(record_things, work.manifest, self._place, things, draft)
+            await work.offload(record_things, self._place, things, draft)
 
     def _carry(self, tally: Tally, rows: Sequence[Item]) -> list[Transfer]:
         found, now = [], self._work.source.port.now()
@@ -183,7 +183,7 @@ class TableCopy:
         wanted = [each for each in changed if self._is_blank and each.key not in known]
         rest = changed if not wanted else [each for each in changed if each.key in known]
         keys = [each.key for each in rest]
-        begun = await self._work.source.port.offload(find_intents, self._work.manifest, self._place, keys)
+        begun = await self._work.offload(find_intents, self._place, keys)
         for start in range(0, len(rest), BatchGet.most):
             some = rest[start : start + BatchGet.most]
             found = await self._fetch([self._route.key_of(each.item) for each in some])
@@ -270,7 +270,7 @@ class TableCopy:
         if self.part.failed or not self._exists:
             return  # what failed may be what seems to be gone
         if work.options.dry_run:
-            recorded = await work.source.port.offload(count_things, work.manifest, self._place, False)
+            recorded = await work.offload(count_things, self._place, False)
             name = "deleted" if work.options.delete and not self._is_empty else "gone"
             self.part = self.part._replace(**{name: recorded - self._recorded})  # type: ignore[arg-type]
         else:
@@ -287,7 +287,7 @@ class TableCopy:
 
     async def _delete_unseen(self) -> None:
         work, after = self._work, ""
-        while page := await work.source.port.offload(list_things, work.manifest, self._place, after, False):
+        while page := await work.offload(list_things, self._place, after, False):
             after = page[-1][0]
             for start in range(0, len(page), BatchGet.most):
                 await self._delete_some(page[start : start + BatchGet.most])
@@ -295,12 +295,12 @@ class TableCopy:
 
     async def _settle_intents(self) -> None:
         """Record what was written before an interruption and is no longer in the source."""
-        work, port = self._work, self._work.source.port
-        while begun := await port.offload(list_intents, work.manifest, self._place, BatchGet.most):
+        work = self._work
+        while begun := await work.offload(list_intents, self._place, BatchGet.most):
             found = await self._fetch([self._parse_key(key) for key in begun])
             written = [self._route.measure(item) for item in found if item is not None]
             things = [(each.key, each.digest, "") for each in written if each.digest in begun[each.key]]
-            await port.offload(settle_intents, work.manifest, self._place, list(begun), things)
+            await work.offload(settle_intents, self._place, list(begun), things)
 
     async def _delete_some(self, things: Sequence[tuple[str, Recorded]]) -> None:
         work = self._work
@@ -327,7 +327,7 @@ class TableCopy:
             batch = BatchWrite(tuple(doomed[start : start + size]))
             await self._pace.wait(work.target.port, len(batch.actions))
             await work.target.port.send(batch)
-        await work.source.port.offload(forget_things, work.manifest, self._place, ended)
+        await work.offload(forget_things, self._place, ended)
         part = self.part
         self.part = part._replace(
             gone=part.gone + gone, differing=part.differing + differing, deleted=part.deleted + len(doomed)
@@ -349,7 +349,7 @@ class TableCopy:
     async def verify(self) -> None:
         """Read both tables again, and compare them with the manifest."""
         work = self._work
-        expected = await work.source.port.offload(count_things, work.manifest, self._place, True)
+        expected = await work.offload(count_things, self._place, True)
         source = await self._match(work.source, self._route.source, self._route.carry)
         target = await self._match(work.target, self._route.target, self._route.measure)
         self._note_differences(*(f"{line}: changed in the target" for line in target.lines("other")))
@@ -394,14 +394,14 @@ class TableCopy:
         A job that is no longer paused was resumed, so it is not missing.
         """
         work, missing, after = self._work, 0, ""
-        while page := await work.source.port.offload(list_things, work.manifest, self._place, after, True):
+        while page := await work.offload(list_things, self._place, after, True):
             after = page[-1][0]
             for start in range(0, len(page), BatchGet.most):
                 keys = {key: self._parse_key(key) for key, _ in page[start : start + BatchGet.most]}
                 found = await self._fetch(list(keys.values()))
                 pairs = zip(keys.items(), found, strict=True)
                 gone = [key for (key, each), item in pairs if item is None and not self._is_following(each)]
-                await work.source.port.offload(forget_things, work.manifest, self._place, gone)
+                await work.offload(forget_things, self._place, gone)
                 missing += len(gone)
                 self._note_differences(*(f"{show_key(key)}: missing in the target" for key in gone))
         return missing

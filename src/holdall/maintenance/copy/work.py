@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
@@ -12,6 +12,8 @@ from holdall.errors import InvalidOptionsError
 from holdall.local.copy_manifest import CopyManifest, Position, find_position, record_position
 from holdall.maintenance.copy.report import CopiedPart, CopyReport
 from holdall.transactions.table_run.pace import Pace
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,10 @@ class Work:
     account: Account
     pace: Pace
 
+    async def offload(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a function of the manifest, which blocks."""
+        return await self.source.port.offload(function, self.manifest, *args)
+
     async def show(self, part: CopiedPart) -> None:
         """Call the user's function with the report so far."""
         report = self.account.collect(part)
@@ -100,19 +106,18 @@ class PassBookmarks:
     """How far the segments of a part have come, stored in the manifest until the pass ends."""
 
     def __init__(self, work: Work, place: str) -> None:
-        self._port = work.source.port
-        self._manifest = work.manifest
+        self._work = work
         self._place = f"{place} in {work.options.segments}"
 
     async def get(self, part: int) -> PassBookmark:
         """How far a segment has come."""
-        found = await self._port.offload(find_position, self._manifest, self._place, part)
+        found = await self._work.offload(find_position, self._place, part)
         return PassBookmark(part, None, False, {}) if found is None else PassBookmark(part, *found)
 
     async def put(self, last: PassBookmark, after: Any, counted: Mapping[str, Any]) -> None:
         """Store that a segment has come to the key ``after``; to its end if that is None."""
         position = Position(after, after is None, counted)
-        await self._port.offload(record_position, self._manifest, self._place, last.segment, position)
+        await self._work.offload(record_position, self._place, last.segment, position)
 
     async def forget(self) -> None:
         """Keep the bookmarks: the part must not be read again before the whole pass has ended."""
