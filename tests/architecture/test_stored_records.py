@@ -27,8 +27,7 @@ OWN_REQUESTS = {
         "maintenance/doctor/trial.py",
         "plan_table_trials",
     ): "tries each request that Holdall sends, without changing anything",
-    ("maintenance/dump/flow.py", "_Load"): "collects items of any table for the batches of `_send`",
-    ("maintenance/dump/flow.py", "_send"): "writes a batch of items of any table",
+    ("maintenance/dump/flow.py", "_Load"): "writes batches of items of any table",
 }
 """Functions that build requests themselves, each with the reason."""
 

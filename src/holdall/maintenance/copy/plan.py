@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from holdall.artifacts.settings import artifact_settings
 from holdall.core.context import Context
-from holdall.core.frozen import replace
+from holdall.core.frozen import dataclass, replace
 from holdall.core.requests import DescribeTtl
 from holdall.core.schema import KeyAttribute, NeedsTable, TableSchema
 from holdall.core.settings import Settings
@@ -21,6 +21,7 @@ from holdall.tables.flow import ensure_index, ensure_table, find_table
 from holdall.tables.layout import layout_of
 
 
+@dataclass(frozen=True, slots=True)
 class TablePlan:
     """How a table is copied. ``exists``: the target's table does. ``is_main``: it is the database's own table.
 
@@ -28,19 +29,16 @@ class TablePlan:
     the user.
     """
 
-    def __init__(
-        self, route: Route, *, exists: bool, ttl: str | None, is_main: bool, remarks: Sequence[str] = ()
-    ) -> None:
-        self.route = route
-        self.exists = exists
-        self.is_main = is_main
-        self.remarks = tuple(remarks)
-        self._ttl = ttl
+    route: Route
+    exists: bool
+    ttl: str | None
+    is_main: bool
+    remarks: Sequence[str] = ()
 
     async def ensure(self, target: Context) -> None:
         """Create the target's table, or what it lacks."""
         schema = self.route.target
-        await ensure_table(target, schema, self._ttl)
+        await ensure_table(target, schema, self.ttl)
         for index in schema.indexes:
             if not index.local:
                 await ensure_index(target, schema.name, index)

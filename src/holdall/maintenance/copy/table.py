@@ -63,8 +63,6 @@ class TableCopy:
         self._route = route = plan.route
         self._plan = plan
         self._exists = plan.exists or not work.options.dry_run
-        self._is_main = plan.is_main
-        self._remarks = plan.remarks
         self._pace = Pace(work.options.rate)  # of deletions, which no segments share
         self._describe = make_description(route.source.partition.name) if plan.is_main else None
         self._place = f"table {route.source.name} to {route.target.name}"
@@ -110,7 +108,7 @@ class TableCopy:
         self.part = self.part._replace(
             **counts,
             differences=run.lines("differences"),
-            problems=(*self._remarks, *run.lines("problems")),
+            problems=(*self._plan.remarks, *run.lines("problems")),
             leased_jobs=run.lines("leased"),
         )
         return self.part
@@ -173,7 +171,7 @@ class TableCopy:
 
     def _is_left_out(self, item: Item, now: datetime) -> bool:
         """Whether an item is not copied: it has expired, or is a figure that `doctor` counted in the source."""
-        is_figure = self._is_main and item[self._route.source.partition.name].get("S") == FIGURES
+        is_figure = self._plan.is_main and item[self._route.source.partition.name].get("S") == FIGURES
         return is_figure or self._route.has_expired(item, now)
 
     async def _compare(
@@ -317,7 +315,7 @@ class TableCopy:
             elif self._route.measure(item).digest != recorded.origin:
                 self._note_differences(f"{show_key(key)}: changed in the target, so it was not deleted")
                 differing += 1
-            elif self._is_main and await is_key_in_use(work.target, self._partition_of(keys[key]), item):
+            elif self._plan.is_main and await is_key_in_use(work.target, self._partition_of(keys[key]), item):
                 ended.append(key)  # from now on it belongs to the target
             else:
                 ended.append(key)
@@ -334,7 +332,7 @@ class TableCopy:
         )
 
     def _is_following(self, key: Item) -> bool:
-        return self._is_main and is_following(self._partition_of(key))
+        return self._plan.is_main and is_following(self._partition_of(key))
 
     def _partition_of(self, key: Item) -> str:
         return str(key[self._route.target.partition.name].get("S", ""))

@@ -130,10 +130,14 @@ class _Load:
 
     async def _write(self) -> None:
         """Write the items of the batch, which all have different keys, and clear it."""
-        puts = list(self._batch.values())
+        puts, port = list(self._batch.values()), self._context.port
         self._batch.clear()
-        if not self._check_only:
-            await _send(self._context, puts)
+        if self._check_only:
+            return
+        groups = [puts[start : start + BatchWrite.most] for start in range(0, len(puts), BatchWrite.most)]
+        flows = [port.send(BatchWrite(tuple(group))) for group in groups]
+        for outcome in await port.gather(flows, limit=4):
+            outcome.result()
 
 
 def _take(numbered: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
@@ -151,13 +155,6 @@ def _take(numbered: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
             f"the text after line {last:,} is not UTF-8", hint="load what holdall dump has written"
         ) from None
     return found
-
-
-async def _send(context: Context, puts: Sequence[PutItem]) -> None:
-    groups = [puts[start : start + BatchWrite.most] for start in range(0, len(puts), BatchWrite.most)]
-    flows = [context.port.send(BatchWrite(tuple(group))) for group in groups]
-    for outcome in await context.port.gather(flows, limit=4):
-        outcome.result()
 
 
 async def _plan_route(context: Context, line: TableLine | None) -> Route:
