@@ -9,6 +9,7 @@ from holdall.artifacts.home import Home, home_of
 from holdall.artifacts.name import LATEST
 from holdall.artifacts.record import NAMES, NameRecord, VersionRow
 from holdall.artifacts.version.latest import unlist
+from holdall.core.batch import make_batches
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.expressions import NotExists, Path
@@ -129,8 +130,7 @@ async def _add_missing(context: Context, home: Home) -> tuple[int, int]:
 
 async def _add(context: Context, home: Home, names: list[str]) -> int:
     added = 0
-    for at in range(0, len(names), _PAGE):
-        some = names[at : at + _PAGE]
+    for some in make_batches(names, _PAGE):
         records = [NameRecord.of(home, name) for name in some]
         there = await fetch_all(context.port, records)
         new = [record for record, found in zip(records, there, strict=True) if not found.is_stored]

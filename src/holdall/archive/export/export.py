@@ -11,6 +11,7 @@ import zlib
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, get_args
 
+from holdall.core.batch import make_batches
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.frozen import dataclass, replace
@@ -136,8 +137,7 @@ async def _export(
     cursor = PageCursor(port, Scan(binding.table, filter=filter))
     while (page := await cursor.next_page()) is not None:
         done = replace(done, scanned=done.scanned + page.scanned)
-        for at in range(0, len(page.items), _TOGETHER):
-            raws = page.items[at : at + _TOGETHER]
+        for raws in make_batches(page.items, _TOGETHER):
             rows = await _hydrate(context, binding, raws)
             data = await port.offload(writer.add, rows)
             if data:

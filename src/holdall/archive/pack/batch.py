@@ -28,6 +28,7 @@ from holdall.archive.pack.pack import (
     Slice,
 )
 from holdall.archive.pointer import POINTER, Pointer, read_pointer
+from holdall.core.batch import make_batches
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.measure import item_size
@@ -177,8 +178,7 @@ async def is_pack_named(context: Context, place: ArchivePlace, key: str, etag: s
     index = await fetch_index(context, place, key, etag)
     if index is None:
         return None
-    for at in range(0, len(index.slices), BatchGet.most):
-        some = index.slices[at : at + BatchGet.most]
+    for some in make_batches(index.slices, BatchGet.most):
         for packed, item in zip(some, await fetch_owners(context, place, some), strict=True):
             try:
                 pointer = find_pointer(item)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from holdall.artifacts.directory.hold import fetch_file_keys, fetch_manifest
 from holdall.artifacts.directory.manifest import Manifest, Member
 from holdall.artifacts.version.retrieval import Means, Source, copy_file, fetch_file, source_at
+from holdall.core.batch import make_batches
 from holdall.core.frozen import replace
 from holdall.core.objects import DescribeService
 from holdall.core.port import Port
@@ -74,8 +75,8 @@ class _Unpacking:
                 contents.setdefault(entry.sha256, []).append(entry)
         large = [each for each in contents.values() if each[0].size > part_size]
         small = [each for each in contents.values() if each[0].size <= part_size]
-        for start in range(0, len(small), _TURN):
-            turn = [self._content(each) for each in small[start : start + _TURN]]
+        for some in make_batches(small, _TURN):
+            turn = [self._content(each) for each in some]
             for outcome in await self._port.gather(turn, limit=_AT_ONCE):
                 outcome.result()
         for each in large:  # the ranges of a large file are fetched in parallel

@@ -5,8 +5,8 @@ These are the second to fourth steps of `hold`, which explains why they are safe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from holdall.artifacts.directory.inventory import Directory
 from holdall.artifacts.directory.record import (
@@ -23,6 +23,7 @@ from holdall.artifacts.directory.record import (
     name_directory,
 )
 from holdall.artifacts.home import Home
+from holdall.core.batch import make_batches
 from holdall.core.context import Context
 from holdall.core.digests import base64_of
 from holdall.core.expressions import UpdateAction
@@ -35,8 +36,6 @@ from holdall.files.shelf import Shelf
 from holdall.files.transfer import find_object
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Attempts, commit_once
-
-T = TypeVar("T")
 
 _PARALLEL = 8
 _TOGETHER = 64
@@ -69,9 +68,9 @@ class Fill:
         pairs = await fetch_all_pairs(port, home, self.hold.manifest)
         counted = {sha256 for sha256, pair in pairs.items() if pair.is_counted}
         missing: list[Life] = []
-        for some in _batches(list(sizes), 2 * BATCH):
+        for some in make_batches(list(sizes), 2 * BATCH):
             files = await fetch_files(port, home, some)
-            for few in _batches(some, BATCH):
+            for few in make_batches(some, BATCH):
                 missing += [life for life in await self._count(few, files, counted) if not life.is_stored]
             await self._renew()
         done = self._directory.total - sum(self._weight(life) for life in missing)
@@ -94,7 +93,9 @@ class Fill:
         """How many bytes of the directory a file accounts for: it may occur more than once."""
         return self._directory.sizes[life.sha256] * self._directory.copies[life.sha256]
 
-    async def _count(self, digests: list[str], files: dict[str, FileRecord], counted: set[str]) -> list[Life]:
+    async def _count(
+        self, digests: Sequence[str], files: dict[str, FileRecord], counted: set[str]
+    ) -> list[Life]:
         """Count the manifest for some files; return where each of them is stored, or will be."""
         port, home, manifest = self._context.port, self._home, self.hold.manifest
         attempts = Attempts(self._context, name_directory(manifest))
@@ -143,7 +144,7 @@ class Fill:
     # --- uploads ---
 
     async def _store_small(self, lives: list[Life]) -> None:
-        for some in _batches(lives, _TOGETHER):
+        for some in make_batches(lives, _TOGETHER):
             flows = [self._store_and_tell(life) for life in some]
             for outcome in await self._context.port.gather(flows, limit=_PARALLEL):
                 outcome.result()
@@ -216,8 +217,3 @@ class Fill:
                 hint="delete the object, and put the directory again",
             )
         await mirror(self._context, self._home.service, life.key)
-
-
-def _batches(members: list[T], size: int) -> Iterator[list[T]]:
-    for at in range(0, len(members), size):
-        yield members[at : at + size]

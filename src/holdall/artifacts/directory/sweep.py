@@ -19,7 +19,7 @@ sweep, and nothing that the hold counts is removed. Why it is safe wherever it s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ from holdall.artifacts.directory.record import (
     name_directory,
 )
 from holdall.artifacts.home import Home
+from holdall.core.batch import make_batches
 from holdall.core.context import Context
 from holdall.core.expressions import Condition
 from holdall.core.objects import DeleteObject, DeleteObjects, ListedObject
@@ -126,8 +127,8 @@ class _Sweep:
         await self._commit(change)
         digests = list(await fetch_all_pairs(port, home, manifest.sha256))
         mine = ManifestRecord.going.equals(going)
-        for at in range(0, len(digests), BATCH):
-            await self._free(manifest, mine, digests[at : at + BATCH])
+        for some in make_batches(digests, BATCH):
+            await self._free(manifest, mine, some)
         change = Change(self._context)
         change.delete(manifest, expect=[mine], label="manifest")
         change.delete(SweepMark.of(home, manifest.sha256))
@@ -140,7 +141,7 @@ class _Sweep:
             raise _EndedError
         return refused is None
 
-    async def _free(self, manifest: ManifestRecord, mine: Condition, digests: list[str]) -> None:
+    async def _free(self, manifest: ManifestRecord, mine: Condition, digests: Sequence[str]) -> None:
         """Take some files from the manifest, and delete those that no other manifest has."""
         port, home, sha256 = self._context.port, self._home, manifest.sha256
         attempts = Attempts(self._context, name_directory(sha256))
@@ -183,8 +184,8 @@ class _Sweep:
 
     async def _delete_objects(self, files: Iterable[FileRecord]) -> None:
         keys = [key for file in files for key in {file.object_key(self._home), *file.leftovers}]
-        for at in range(0, len(keys), DeleteObjects.most):
-            request = DeleteObjects(self._home.service, tuple(keys[at : at + DeleteObjects.most]))
+        for some in make_batches(keys, DeleteObjects.most):
+            request = DeleteObjects(self._home.service, tuple(some))
             failures = (await self._context.port.send(request)).failures
             if failures:
                 key, reason = next(iter(failures.items()))

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from holdall.attachments.home import Home
 from holdall.attachments.owner.proxy import Removal
 from holdall.attachments.record import Intent, Slot
+from holdall.core.batch import make_batches
 from holdall.core.context import Context
 from holdall.tables.commit.change import Change
 from holdall.tables.record import delete_all, fetch_all
@@ -27,11 +28,7 @@ def plan_intent(
     change: Change, home: Home, id: str, slot: Slot, leaving: Mapping[Removal, Sequence[str]]
 ) -> tuple[str, list[Intent]]:
     """Add the steps that put an intent into effect; return its name, and its parts, which must be stored first."""
-    pieces = [
-        (how, ids[start : start + _PART])
-        for how, ids in leaving.items()
-        for start in range(0, len(ids), _PART)
-    ]
+    pieces = [(how, some) for how, ids in leaving.items() for some in make_batches(ids, _PART)]
     parts = [
         Intent.new(home.intent(id, part), Intent.ids.set(ids), Intent.how.set(how))
         for part, (how, ids) in enumerate(pieces)

@@ -12,7 +12,7 @@ blob of such a row once more, and so relies on the row, the second look still re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.owner.flow import remove_rows
@@ -21,6 +21,7 @@ from holdall.attachments.owner.proxy import Removal
 from holdall.attachments.owner.wish import BATCH
 from holdall.attachments.record import AttachmentRow, Intent, Slot
 from holdall.attachments.stored import read_named, read_rows
+from holdall.core.batch import make_batches
 from holdall.core.context import Context
 from holdall.core.keys import format_moment
 from holdall.jobs.attempt import current_job
@@ -86,11 +87,6 @@ async def remove_in_batches(
     context: Context, owner: Owner, name: str, rows: Sequence[AttachmentRow], how: Removal
 ) -> None:
     """Remove any number of attachments in several transactions; those of one blob in the same one."""
-    for batch in split_rows(rows):
-        await remove_rows(context, owner, name, batch, how)
-
-
-def split_rows(rows: Sequence[AttachmentRow]) -> Iterator[list[str]]:
-    """The ids of rows in batches, those of one blob together."""
     ids = [row.id for row in sorted(rows, key=lambda row: (row.blob_id, row.id))]
-    yield from (ids[start : start + BATCH] for start in range(0, len(ids), BATCH))
+    for some in make_batches(ids, BATCH):
+        await remove_rows(context, owner, name, some, how)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdall.core.batch import make_batches
 from holdall.core.objects import (
     DeleteObject,
     DescribeService,
@@ -167,8 +168,8 @@ class FileCopy:
             return
         seen = [(key, *known[key][:2]) for key in known.keys() - {each.key for each in changed}]
         await work.offload(record_things, self._place, seen)
-        for start in range(0, len(changed), _TOGETHER):
-            await self._copy_some(changed[start : start + _TOGETHER], known)
+        for some in make_batches(changed, _TOGETHER):
+            await self._copy_some(some, known)
             await work.show(self.part)
 
     async def _copy_some(self, changed: Sequence[ListedObject], known: Mapping[str, Recorded]) -> None:

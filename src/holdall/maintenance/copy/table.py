@@ -16,6 +16,7 @@ from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
+from holdall.core.batch import make_batches
 from holdall.core.context import Context
 from holdall.core.requests import BatchGet, BatchWrite, DeleteItem, DescribeTable, GetItem, PutItem, Scan
 from holdall.core.schema import TableSchema
@@ -182,8 +183,7 @@ class TableCopy:
         rest = changed if not wanted else [each for each in changed if each.key in known]
         keys = [each.key for each in rest]
         begun = await self._work.offload(find_intents, self._place, keys)
-        for start in range(0, len(rest), BatchGet.most):
-            some = rest[start : start + BatchGet.most]
+        for some in make_batches(rest, BatchGet.most):
             found = await self._fetch([self._route.key_of(each.item) for each in some])
             for each, item in zip(some, found, strict=True):
                 there = None if item is None else self._route.measure(item).digest
@@ -218,8 +218,7 @@ class TableCopy:
         return (await self._work.target.port.send(BatchGet(reads))).items
 
     async def _write(self, tally: Tally, wanted: list[Transfer], kept: dict[str, bytes]) -> None:
-        size = _size_batches(tally.pace)
-        batches = [wanted[start : start + size] for start in range(0, len(wanted), size)]
+        batches = [*make_batches(wanted, _size_batches(tally.pace))]
         if not self._work.options.dry_run:
             if self._work.options.rate is None:
                 target = self._work.target
@@ -287,8 +286,8 @@ class TableCopy:
         work, after = self._work, ""
         while page := await work.offload(list_things, self._place, after, False):
             after = page[-1][0]
-            for start in range(0, len(page), BatchGet.most):
-                await self._delete_some(page[start : start + BatchGet.most])
+            for some in make_batches(page, BatchGet.most):
+                await self._delete_some(some)
             await work.show(self.part)
 
     async def _settle_intents(self) -> None:
@@ -320,11 +319,9 @@ class TableCopy:
             else:
                 ended.append(key)
                 doomed.append(DeleteItem(self._route.target.name, keys[key]))
-        size = _size_batches(self._pace)
-        for start in range(0, len(doomed), size):
-            batch = BatchWrite(tuple(doomed[start : start + size]))
-            await self._pace.wait(work.target.port, len(batch.actions))
-            await work.target.port.send(batch)
+        for some in make_batches(doomed, _size_batches(self._pace)):
+            await self._pace.wait(work.target.port, len(some))
+            await work.target.port.send(BatchWrite(tuple(some)))
         await work.offload(forget_things, self._place, ended)
         part = self.part
         self.part = part._replace(
@@ -394,8 +391,8 @@ class TableCopy:
         work, missing, after = self._work, 0, ""
         while page := await work.offload(list_things, self._place, after, True):
             after = page[-1][0]
-            for start in range(0, len(page), BatchGet.most):
-                keys = {key: self._parse_key(key) for key, _ in page[start : start + BatchGet.most]}
+            for some in make_batches(page, BatchGet.most):
+                keys = {key: self._parse_key(key) for key, _ in some}
                 found = await self._fetch(list(keys.values()))
                 pairs = zip(keys.items(), found, strict=True)
                 gone = [key for (key, each), item in pairs if item is None and not self._is_following(each)]

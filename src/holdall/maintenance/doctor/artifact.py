@@ -17,6 +17,7 @@ from holdall.artifacts.version.latest import unlist
 from holdall.artifacts.version.purge import finish_mark
 from holdall.artifacts.version.reservation import clean
 from holdall.artifacts.version.vacancy import finish_purge
+from holdall.core.batch import make_batches
 from holdall.core.requests import GetItem, TransactGet
 from holdall.core.values import Item
 from holdall.errors import HoldallError
@@ -63,8 +64,8 @@ class NameCheck:
             if name != self._last and not name.startswith("__"):
                 names.append(name)
             self._last = name
-        for start in range(0, len(names), _PAGE):
-            await _check_listed(self._work, self._home, names[start : start + _PAGE])
+        for some in make_batches(names, _PAGE):
+            await _check_listed(self._work, self._home, some)
 
 
 class FileCheck:

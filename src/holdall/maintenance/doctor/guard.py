@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdall.core.batch import make_batches
 from holdall.core.requests import BatchGet, GetItem, TransactGet
 from holdall.core.values import Item
 from holdall.errors import HoldallError
@@ -52,8 +53,7 @@ class GuardCheck:
             for each in unique_fields(binding)
             if (guard := _locate_guard(binding, each, item)) is not None
         ]
-        for start in range(0, len(values), BatchGet.most):
-            some = values[start : start + BatchGet.most]
+        for some in make_batches(values, BatchGet.most):
             # two items of a page may have the same value, and a batch reads each key once
             places = {guard.identity: guard for *_, guard in some}
             reads = tuple(GetItem(place.table, place.key, True) for place in places.values())

@@ -21,6 +21,7 @@ from holdall.artifacts.name import encode_meta_pk, encode_version_sk, number_of
 from holdall.artifacts.record import Head, PurgeMark, VersionRow
 from holdall.attachments.record import BlobRow, Marker, UploadRecord
 from holdall.attachments.upload.upload import GRACE, KEY_LENGTH
+from holdall.core.batch import make_batches
 from holdall.core.objects import DescribeService, HeadObject, ListedObject
 from holdall.core.values import Item
 from holdall.errors import HoldallError, ObjectNotFoundError
@@ -166,8 +167,8 @@ async def find_artifact_objects(work: Work, home: ArtifactHome) -> None:
     listing, before = Listing(work.context, home.service, home.prefix + "/"), work.context.port.now() - GRACE
     while (page := await listing.next_page()) is not None:
         old = [each for each in page.objects if each.modified < before]
-        for start in range(0, len(old), _PAGE):
-            await _judge_versions(work, home, old[start : start + _PAGE], litter)
+        for some in make_batches(old, _PAGE):
+            await _judge_versions(work, home, some, litter)
     if litter.count:
         message = f"objects that look like those of versions, but have none in this table: {litter}"
         await work.find("orphans", "notice", "artifacts", message)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from holdall.core.batch import make_batches
 from holdall.core.context import Context
 from holdall.core.cursor import PageCursor
 from holdall.core.requests import BatchWrite, PutItem, Scan
@@ -134,8 +135,7 @@ class _Load:
         self._batch.clear()
         if self._check_only:
             return
-        groups = [puts[start : start + BatchWrite.most] for start in range(0, len(puts), BatchWrite.most)]
-        flows = [port.send(BatchWrite(tuple(group))) for group in groups]
+        flows = [port.send(BatchWrite(tuple(some))) for some in make_batches(puts, BatchWrite.most)]
         for outcome in await port.gather(flows, limit=4):
             outcome.result()
 
