@@ -5,21 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 _FRESH = timedelta(seconds=20)
 _PATIENCE = 0.02
 
 
-class Dated(Protocol):
-    """Figures, and when they were counted."""
-
-    @property
-    def counted_at(self) -> datetime:
-        """When they were counted."""
-
-
-T = TypeVar("T", bound=Dated)
+T = TypeVar("T")
 
 
 class FigureCache(Generic[T]):
@@ -28,12 +20,13 @@ class FigureCache(Generic[T]):
     def __init__(self, fetch: Callable[[], Coroutine[Any, Any, T]]) -> None:
         self._fetch = fetch
         self._last: T | None = None
+        self._fetched_at: datetime
         self._task: asyncio.Task[None] | None = None
 
     async def get(self) -> T | None:
         """Return the figures; None if they are still being counted for the first time."""
         self._settle()
-        is_old = self._last is None or datetime.now(UTC) - self._last.counted_at > _FRESH
+        is_old = self._last is None or datetime.now(UTC) - self._fetched_at > _FRESH
         if self._task is None and is_old:
             self._task = asyncio.ensure_future(self._renew())
         if self._task is not None:
@@ -51,3 +44,4 @@ class FigureCache(Generic[T]):
 
     async def _renew(self) -> None:
         self._last = await self._fetch()
+        self._fetched_at = datetime.now(UTC)
