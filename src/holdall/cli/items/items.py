@@ -10,7 +10,7 @@ import click
 
 from holdall.cli.confirmation import confirm, require_terminal
 from holdall.cli.exit_status import ExitStatus
-from holdall.cli.items.source import Listing, Shown, Wanted, open_source
+from holdall.cli.items.source import Listing, Shown, Wanted, name_key, open_source
 from holdall.cli.options import combine, yes_option
 from holdall.cli.output import (
     Refusal,
@@ -230,11 +230,11 @@ def delete(source: str, words: tuple[str, ...], yes: bool) -> None:
         if item is None:
             raise _refuse_missing(key)
         if not yes:
-            require_terminal(undone := f"{_name(key)} was not deleted")
+            require_terminal(undone := f"{name_key(key)} was not deleted")
             show_pairs(item.texts)
             confirm("Delete it?", undone)
         shelf.delete(key)
-    say(f"{_name(key)} was deleted")
+    say(f"{name_key(key)} was deleted")
 
 
 def _check_form(as_json: bool, as_csv: bool) -> None:
@@ -246,16 +246,8 @@ def _split(only: str | None) -> list[str] | None:
     return None if only is None else [name.strip() for name in only.split(",") if name.strip()]
 
 
-def _name(key: Any) -> str:
-    from holdall.cli.items.values import format_attribute
-
-    if not isinstance(key, dict):
-        return repr(key)
-    return ", ".join(f"{name}={format_attribute(attribute)}" for name, attribute in key.items())
-
-
 def _refuse_missing(key: Any) -> Refusal:
-    return Refusal(f"there is no {_name(key)}", status=ExitStatus.NOT_FOUND, code=RecordNotFound.code)
+    return Refusal(f"there is no {name_key(key)}", status=ExitStatus.NOT_FOUND, code=RecordNotFound.code)
 
 
 def _show_item(item: Shown, as_json: bool) -> None:
@@ -269,7 +261,7 @@ def _show_written(key: Any, item: Shown, as_json: bool) -> None:
     if as_json:
         show_json(item.data)
     else:
-        say(f"{_name(key)} was written")
+        say(f"{name_key(key)} was written")
 
 
 def _show_items(listing: Listing, *, as_json: bool, as_csv: bool) -> None:

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import reduce
 from itertools import islice
+from operator import and_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
@@ -278,9 +280,7 @@ class StoredItems:
         try:
             self._db.send(PutItem(self._table, item, condition=absent))
         except ConditionFailedError:
-            raise ModelAlreadyExistsError(
-                f"the item {_name_key(key)} already exists", hint=_REPLACE
-            ) from None
+            raise ModelAlreadyExistsError(f"the item {name_key(key)} already exists", hint=_REPLACE) from None
         return key, self._show(item)
 
     def update(self, key: Item, changes: Sequence[str], cleared: Sequence[str]) -> Shown:
@@ -294,7 +294,7 @@ class StoredItems:
         try:
             stored = self._db.send(update).item
         except ConditionFailedError:
-            raise RecordNotFound(f"there is no item {_name_key(key)}") from None
+            raise RecordNotFound(f"there is no item {name_key(key)}") from None
         return self._show(stored or {})
 
     def delete(self, key: Item) -> None:
@@ -367,12 +367,11 @@ def _compare(name: str, operator: str, attribute: Any) -> Any:
 
 
 def _parse_filter(words: Iterable[str]) -> Condition | None:
-    condition: Condition | None = None
-    for word in words:
-        name, operator, text = split_condition(word)
-        each: Condition = _compare(name, operator, parse_json_value(text))
-        condition = each if condition is None else condition & each
-    return condition
+    typed = [split_condition(word) for word in words]
+    conditions: list[Condition] = [
+        _compare(name, operator, parse_json_value(text)) for name, operator, text in typed
+    ]
+    return reduce(and_, conditions) if conditions else None
 
 
 def _read_item(text: str) -> Item:
@@ -390,7 +389,10 @@ def _read_item(text: str) -> Item:
     return encode_item(data)
 
 
-def _name_key(key: Item) -> str:
+def name_key(key: Any) -> str:
+    """A key in messages: of an item of a model, or of a stored one."""
+    if not isinstance(key, dict):
+        return repr(key)
     return ", ".join(f"{name}={format_attribute(attribute)}" for name, attribute in key.items() if attribute)
 
 

@@ -6,6 +6,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -73,11 +75,8 @@ def find_field(model: type[Model], name: str) -> Field[Any]:
 
 def parse_conditions(model: type[Model], words: Iterable[str]) -> Clause | None:
     """All conditions, joined with and; None if there are none."""
-    clause: Clause | None = None
-    for word in words:
-        each = _parse_condition(model, *split_condition(word))
-        clause = each if clause is None else clause & each
-    return clause
+    clauses = [_parse_condition(model, *split_condition(word)) for word in words]
+    return reduce(and_, clauses) if clauses else None
 
 
 def _parse_condition(model: type[Model], name: str, operator: str, text: str) -> Clause:

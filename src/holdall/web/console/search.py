@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import Any
 
 from holdall import Model, col
@@ -105,12 +107,7 @@ def _read_range(visit: Visit, model: type[Model], search: Search) -> Clause | No
         for field in search.sort
         if (clause := _read_clause(visit, getattr(model, field["name"]), field["name"])) is not None
     ]
-    if not clauses:
-        return None
-    found = clauses[0]
-    for clause in clauses[1:]:
-        found = found & clause
-    return found
+    return reduce(and_, clauses) if clauses else None
 
 
 def _read_clause(visit: Visit, field: Any, name: str) -> Clause | None:
