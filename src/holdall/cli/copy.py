@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from holdall.cli.archive.cost import format_money
 from holdall.cli.exit_status import ExitStatus
 from holdall.cli.module import load_models, models_option
 from holdall.cli.options import rate_option
 from holdall.cli.output import Refusal, json_option, say, show, show_json
-from holdall.cli.phrase import format_count, format_duration, format_size, parse_size
+from holdall.cli.phrase import format_count, format_duration, format_money, format_size, parse_size
 from holdall.cli.progress import interruptible, run_progress
 from holdall.cli.session import open_at, refuse_url
 

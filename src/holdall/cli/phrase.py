@@ -1,8 +1,9 @@
-"""Words for people: artifacts in messages, lines and table cells; sizes and counts."""
+"""Words for people: artifacts in messages, lines and table cells; sizes, amounts of money and counts."""
 
 from __future__ import annotations
 
 import re
+from math import floor, log10
 from typing import TYPE_CHECKING
 
 from holdall.cli.output import format_time, say, show_json
@@ -90,6 +91,14 @@ def format_size(size: int) -> str:
         if amount < 999.95:
             return f"{amount:.1f} {unit}"
     return f"{amount / 1000:,.1f} TB"
+
+
+def format_money(dollars: float) -> str:
+    """An amount in dollars, to the cent, or to two significant digits if it is smaller."""
+    if dollars == 0:
+        return "$0"
+    digits = max(2, 1 - floor(log10(abs(dollars))))
+    return f"{'-' if dollars < 0 else ''}${abs(dollars):,.{digits}f}"
 
 
 def format_count(count: int, noun: str, plural: str | None = None) -> str:

@@ -144,13 +144,18 @@ def delete(yes: bool) -> None:
     is deleted unless you pass --yes. It is not an error if the table does not exist.
     """
     with open_database(missing="empty") as db:
+        name = db.table.name
         if not db.table.exists():
-            say(f"there is no table {db.table.name}: nothing to delete")
+            say(f"there is no table {name}: nothing to delete")
             return
         if not yes:
-            _confirm(db)
+            require_terminal(undone := f"table {name} was not deleted")
+            say(
+                f"This deletes table {name} and its {db.table.describe().item_count:,} items. It cannot be undone."
+            )
+            confirm_by_typing(name, "table's name", "delete", undone)
         db.table.delete()
-        say(f"table {db.table.name} deleted")
+        say(f"table {name} deleted")
 
 
 @table.command()
@@ -232,13 +237,6 @@ def policy(features: tuple[PolicyFeature, ...], account: str | None, names: tupl
     models = load_models(names)
     with settings_only() as db:
         show(db.table.export_policy(features, models=models, account=account))
-
-
-def _confirm(db: Database) -> None:
-    name = db.table.name
-    require_terminal(undone := f"table {name} was not deleted")
-    say(f"This deletes table {name} and its {db.table.describe().item_count:,} items. It cannot be undone.")
-    confirm_by_typing(name, "table's name", "delete", undone)
 
 
 def _own_tables(db: Database, models: Sequence[type[Model]]) -> list[TableDescription]:

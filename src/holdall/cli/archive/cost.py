@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from math import floor, inf, log10
+from math import inf
 from typing import TYPE_CHECKING, Any
 
-from holdall.cli.phrase import format_count, format_size
+from holdall.cli.phrase import format_count, format_money, format_size
 
 if TYPE_CHECKING:
     from holdall.archive import ArchiveReport
@@ -14,22 +14,9 @@ _BAR = 30
 _CLASSES = ("3 months", "6 months", "12 months", "24 months", "36 months", "later or never")
 
 
-def format_money(dollars: float) -> str:
-    """An amount in dollars, to the cent, or to two significant digits if it is smaller."""
-    if dollars == 0:
-        return "$0"
-    digits = max(2, 1 - floor(log10(abs(dollars))))
-    return f"{'-' if dollars < 0 else ''}${abs(dollars):,.{digits}f}"
-
-
 def format_saving(monthly: float) -> str:
     """The monthly saving, or loss."""
     return f"{'saves' if monthly >= 0 else 'loses'} {format_money(abs(monthly))} a month"
-
-
-def format_months(months: float) -> str:
-    """A number of months."""
-    return f"{months:,.1f} months"
 
 
 def cost_lines(report: ArchiveReport) -> list[str]:
@@ -40,7 +27,7 @@ def cost_lines(report: ArchiveReport) -> list[str]:
     payback = (
         "it never pays for itself"
         if estimate.payback_months == inf
-        else f"it pays for itself after {format_months(estimate.payback_months)}"
+        else f"it pays for itself after {estimate.payback_months:,.1f} months"
     )
     lines = [
         f"{format_size(report.item_bytes)} in the table, {format_size(report.object_bytes)} as objects",

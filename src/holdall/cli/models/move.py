@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdall.cli.archive.cost import format_money
 from holdall.cli.module import load_condition, load_function, load_model
 from holdall.cli.options import rate_option, restart_option, segments_option
 from holdall.cli.output import json_option, say, show, show_json
-from holdall.cli.phrase import format_count, format_size
+from holdall.cli.phrase import format_count, format_money, format_size
 from holdall.cli.progress import count_roughly, interruptible, refuse_failures, run_progress
 from holdall.cli.session import open_database, url_option
 from holdall.cli.suggestion import suggest_model
