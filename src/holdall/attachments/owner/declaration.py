@@ -85,35 +85,37 @@ class Declaration:
 
     kind = "attachments"
     is_one = True
-    in_batches = False
-    name = ""
 
     def __init__(
         self,
         *,
         dependent: Dependent,
-        service: Service | None,
-        analyze: Moment | None,
-        variants: Mapping[str, Variant],
-        validate: Accept | None,
+        service: Service | None = None,
+        analyze: Moment | None = None,
+        variants: Mapping[str, Variant] | None = None,
+        validate: Accept | None = None,
+        name: str = "",
+        in_batches: bool = False,
     ) -> None:
         if dependent not in ("purge", "purge_later", False):
             raise InvalidOptionsError(
                 f'dependent must be "purge_later", "purge" or False, not {dependent!r:.40}'
             )
-        for name, variant in variants.items():
+        self.variants = dict(variants or {})
+        for each, variant in self.variants.items():
             if not isinstance(variant, Variant):
                 raise InvalidOptionsError(
-                    f"the variant {name!r:.60} must be a Variant, not {variant!r:.60}",
+                    f"the variant {each!r:.60} must be a Variant, not {variant!r:.60}",
                     hint="as in Variant(resize_to_limit=(100, 100))",
                 )
         self.removal: Removal = "detach" if dependent is False else dependent
         self.service = service
-        at_once = any(each.process == "immediately" for each in variants.values())
+        at_once = any(variant.process == "immediately" for variant in self.variants.values())
         by_default: Moment = "immediately" if at_once else "later"
         self.analyze_at = check_moment("analyze", by_default if analyze is None else analyze)
-        self.variants = dict(variants)
         self.validate = validate or Accept()
+        self.name = name
+        self.in_batches = in_batches
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -256,9 +258,7 @@ def has_one_attached(
     variant is made immediately), or when you call ``db.blobs.analyze`` (``"lazily"``). ``variants`` maps names to
     `Variant` objects: the pictures that can be made of the file. ``validate=Accept(...)`` limits what may be attached.
     """
-    return HasOne(
-        dependent=dependent, service=service, analyze=analyze, variants=variants or {}, validate=validate
-    )
+    return HasOne(dependent=dependent, service=service, analyze=analyze, variants=variants, validate=validate)
 
 
 def has_many_attached(
@@ -275,8 +275,11 @@ def has_many_attached(
     With ``in_batches=True``, one transaction can remove more files than fit into it, for example when their owner is
     deleted. They disappear when the transaction commits, and a job deletes them. Loading them takes one more request.
     """
-    found = HasMany(
-        dependent=dependent, service=service, analyze=analyze, variants=variants or {}, validate=validate
+    return HasMany(
+        dependent=dependent,
+        service=service,
+        analyze=analyze,
+        variants=variants,
+        validate=validate,
+        in_batches=in_batches,
     )
-    found.in_batches = in_batches
-    return found

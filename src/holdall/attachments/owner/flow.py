@@ -8,7 +8,7 @@ from typing import Literal
 from holdall.attachments.blob.blob import Blob
 from holdall.attachments.home import Home, Owner, home_of
 from holdall.attachments.owner.attachment import Attachment
-from holdall.attachments.owner.declaration import Declaration, HasMany, HasOne
+from holdall.attachments.owner.declaration import HasMany, HasOne
 from holdall.attachments.owner.intent import read_leaving
 from holdall.attachments.owner.participant import AttachmentsParticipant, Order, Uploads
 from holdall.attachments.owner.proxy import Dependent, Pending, Removal, Removed
@@ -105,8 +105,9 @@ async def attach(
     from holdall.attachments.blob.flow import find
 
     found = blob if isinstance(blob, Blob) else await find(context, blob)
-    declaration = _declare(name, dependent, HasOne if one else HasMany)
-    declaration.in_batches = not one  # a row that an intent is removing does not count as attached
+    kind = HasOne if one else HasMany
+    # in batches: a row that an intent is removing does not count as attached
+    declaration = kind(dependent=dependent, analyze="lazily", name=name, in_batches=not one)
     removed = (Removed(None, declaration.removal),) if one else ()
     wish = declaration.wish(Owner(record_type, record_id), Pending(removed, (found,)))
     await _commit_order(context, Order(wish, declaration, None))
@@ -132,25 +133,13 @@ async def remove_rows(
     context: Context, owner: Owner, name: str, ids: Collection[str], dependent: Removal | Literal[False]
 ) -> int:
     """Remove the attachments with these ids in one transaction; return how many existed."""
-    declaration = _declare(name, dependent, HasMany)
+    kept: Dependent = False if dependent == "detach" else dependent
+    declaration = HasMany(dependent=kept, analyze="lazily", name=name)
     pending = Pending((Removed(frozenset(ids), declaration.removal),))
     order = Order(declaration.wish(owner, pending), declaration, None)
     await _commit_order(context, order)
     assert order.result is not None
     return len(order.result.gone)
-
-
-def _declare(name: str, dependent: Removal | Literal[False], kind: type[Declaration]) -> Declaration:
-    """Make a declaration for a name whose real declaration is not known here."""
-    found = kind(
-        dependent=False if dependent == "detach" else dependent,
-        service=None,
-        analyze="lazily",
-        variants={},
-        validate=None,
-    )
-    found.name = name
-    return found
 
 
 async def _commit_order(context: Context, order: Order) -> None:

@@ -170,8 +170,7 @@ async def _make(
 
 async def _store(context: Context, home: Home, source: Blob, place: _Place, file: NewFile) -> Blob:
     """Upload a picture, then write its records; return the other picture if one was stored meanwhile."""
-    declaration = HasOne(dependent="purge_later", service=None, analyze="lazily", variants={}, validate=None)
-    declaration.name = place.name
+    declaration = HasOne(dependent="purge_later", analyze="lazily", name=place.name)
     order = Order(
         declaration.wish(place.owner, Pending((Removed(None, "purge_later"),), (file,))), declaration, None
     )
