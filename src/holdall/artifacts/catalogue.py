@@ -53,10 +53,9 @@ class NamePages:
         if page is None:
             return None
         names = [record.sk for record in page]
-        return names if self._deleted or not names else await self._keep_live(home, names)
-
-    async def _keep_live(self, home: Home, names: list[str]) -> list[str]:
-        """The names of artifacts that still have a version; most have LATEST."""
+        if self._deleted:
+            return names
+        # the artifacts that still have a version: most have LATEST
         rows = await fetch_all(self._context.port, [VersionRow.at(home, name, LATEST) for name in names])
         return [row.pk for row in rows if row.is_live or await _has_versions(self._context, home, row.pk)]
 

@@ -79,7 +79,9 @@ def doctor(
         if repair and any(each.repair for each in report.findings):
             if not yes:
                 _show_findings(report)
-                _confirm(report)
+                count = sum(bool(each.repair) for each in report.findings)
+                say(f"{format_count(count, 'fault')} can be repaired; other faults are left alone")
+                confirm("Repair?", "nothing was repaired", "nothing was repaired")
             report = _examine(db, {**options, "repair": True})
     if as_json:
         facts = [{**each._asdict(), "counted_at": each.counted_at.isoformat()} for each in report.figures]
@@ -112,12 +114,6 @@ def _examine(db: Database, options: dict[str, Any]) -> DoctorReport:
 
 def _phrase(report: DoctorReport) -> str:
     return format_count(report.found, "finding")
-
-
-def _confirm(report: DoctorReport) -> None:
-    plans = [each for each in report.findings if each.repair]
-    say(f"{format_count(len(plans), 'fault')} can be repaired; other faults are left alone")
-    confirm("Repair?", "nothing was repaired", "nothing was repaired")
 
 
 def _show_figures(report: DoctorReport) -> None:

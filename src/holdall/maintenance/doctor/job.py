@@ -106,7 +106,8 @@ class JobCheck:
             return
         if job.queue not in await self._list_queues():
             self._unlisted.add(job.queue)
-        if job.died is not None or not (await self._read_again(job)):
+        again = Record(locate_job(self._layout, job))
+        if job.died is not None or not (await fetch(work.context.port, again)).is_stored:
             return
         now = work.context.port.now()
         if job.lease is not None and job.lease.until < now - _LONG_AGO:
@@ -126,11 +127,6 @@ class JobCheck:
         mend = partial(register_queues, work.context, [queue])
         message = "it has jobs, but is not in the list of queues, so its jobs are not listed"
         await work.find("jobs", "error", f"queue {queue}", message, "add it to the list", mend)
-
-    async def _read_again(self, job: JobRecord) -> bool:
-        """Whether a job is still where it was found."""
-        place = locate_job(self._layout, job)
-        return (await fetch(self._work.context.port, Record(place))).is_stored
 
     async def _check_held(self, job: JobRecord) -> None:
         """Check that the key of a waiting job keeps out other jobs; that of a running job is free."""

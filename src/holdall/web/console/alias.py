@@ -51,7 +51,7 @@ async def show_alias(visit: Visit) -> Response:
     history = await visit.db.artifacts.alias_history(name, wanted, limit=_CHANGES)
     if alias is None and not history:
         raise RefusedVisitError(404, f"{name:.200} has no alias {wanted:.200}.")
-    weights = {} if alias is None else _read_weights(alias)
+    weights: dict[str, int] = {} if alias is None else alias.describe()["weights"]
     rollout = await find_rollout(visit, name, wanted)
     return visit.render(
         "alias.html",
@@ -76,11 +76,6 @@ async def _find_alias(visit: Visit, name: str, wanted: str) -> Alias | None:
         return await visit.db.artifacts.alias(name, wanted)
     except AliasNotFoundError:
         return None
-
-
-def _read_weights(alias: Alias) -> dict[str, int]:
-    found: dict[str, int] = alias.describe()["weights"]
-    return found
 
 
 async def _list_choices(visit: Visit, name: str, weights: Mapping[str, int]) -> list[str]:

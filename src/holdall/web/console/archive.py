@@ -65,12 +65,9 @@ class _Measurement:
             self.ended = datetime.now(UTC)
 
 
-def _list_models(visit: Visit) -> dict[str, type[Model]]:
-    return {name: model for name, model in visit.desk.models.items() if find_archive(model) is not None}
-
-
 async def _list(visit: Visit) -> Response:
-    models = [(describe_model(model), find_archive(model)) for model in _list_models(visit).values()]
+    found = [(model, find_archive(model)) for model in visit.desk.models.values()]
+    models = [(describe_model(model), archive) for model, archive in found if archive is not None]
     return visit.render("archives.html", models=models, title="Archive")
 
 

@@ -54,7 +54,8 @@ async def _show(visit: Visit) -> Response:
     if not found and not aliases and before is None and not await _has_deleted(visit, name):
         raise RefusedVisitError(404, f"There is no artifact {name:.200}.")
     shown = found[:_VERSIONS]
-    first = _read_place(visit, len(aliases))
+    place = parse_number(visit.query("aliases")) or 0
+    first = place if place < len(aliases) else 0
     return visit.render(
         "artifact.html",
         name=name,
@@ -70,12 +71,6 @@ async def _show(visit: Visit) -> Response:
         else visit.url("artifacts", "artifact", name=name, deleted=deleted, before=shown[-1].version),
         title=name,
     )
-
-
-def _read_place(visit: Visit, count: int) -> int:
-    """Return the place of the first alias to show."""
-    place = parse_number(visit.query("aliases")) or 0
-    return place if place < count else 0
 
 
 async def _has_deleted(visit: Visit, name: str) -> bool:

@@ -102,7 +102,9 @@ async def show_item(visit: Visit) -> Response:
     owner = identify_owner(page.key)
     groups: list[tuple[str, list[Attachment]]] = []
     if item is not None:
-        groups = [(name, await _list_files(visit, owner, name)) for name in page.facts["attachments"]]
+        for name in page.facts["attachments"]:  # one more than a page shows, to know whether there are more
+            files = [each async for each in visit.db.blobs.list(*owner, name, limit=_FILES + 1)]
+            groups.append((name, files))
     return visit.render(
         "item.html",
         page=page,
@@ -117,11 +119,6 @@ async def show_item(visit: Visit) -> Response:
         delete_url=link_item(visit, page.name, page.key, "delete"),
         title=f"{page.facts['name']} {show_key(page.key)}",
     )
-
-
-async def _list_files(visit: Visit, owner: tuple[str, str], name: str) -> list[Attachment]:
-    """Return the first files of an item under a name, and one more if there are more than a page shows."""
-    return [each async for each in visit.db.blobs.list(*owner, name, limit=_FILES + 1)]
 
 
 def show_fields(item: Model, fields: Iterable[FieldFacts]) -> list[ShownField]:
