@@ -208,9 +208,7 @@ _NAME = re.compile(r"([0-9a-f]{64})(\.[0-9a-f-]{36})?")
 _STRAY = "stray:"
 
 
-async def sweep_strays(
-    context: Context, home: Home, *, older_than: timedelta = _AGE, dry_run: bool = False
-) -> Freed:
+async def sweep_strays(context: Context, home: Home, *, dry_run: bool = False) -> Freed:
     """Delete objects of files without a record, if they are too old to belong to a put in progress.
 
     ``dry_run`` only counts them. This lists all objects, a page at a time: run it occasionally.
@@ -225,7 +223,7 @@ async def sweep_strays(
       that needs the file from then on uses another key, as always.
     """
     prefix = f"{home.file_key('')}/"
-    before = context.port.now() - older_than
+    before = context.port.now() - _AGE
     objects = size = 0
     listing = Listing(context, home.service, prefix)
     while (page := await listing.next_page()) is not None:
