@@ -29,6 +29,7 @@ from holdall.core.expressions.evaluation import holds
 from holdall.core.expressions.renderer import render
 from holdall.core.frozen import dataclass
 from holdall.core.measure import item_size
+from holdall.core.option import check_count
 from holdall.core.requests import GetItem, Scan
 from holdall.core.values import Item
 from holdall.errors import (
@@ -109,10 +110,8 @@ async def run(
     report after each page.
     """
     check_run_options(segments, rate, progress, "capacity units")
-    if max_items is not None and (
-        isinstance(max_items, bool) or not isinstance(max_items, int) or max_items < 1
-    ):
-        raise InvalidOptionsError(f"max_items must be a whole number, 1 or more, not {max_items!r:.60}")
+    if max_items is not None:
+        check_count(max_items, "max_items")
     place = await find_place(context, model)
     schema = place.schema
     if where is None and place.archive.timestamp is None:

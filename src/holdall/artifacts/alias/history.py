@@ -22,6 +22,7 @@ from holdall.artifacts.name import (
 from holdall.artifacts.record import AliasChangeRecord, history_sk
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
+from holdall.core.option import check_count
 from holdall.errors import InvalidOptionsError
 from holdall.tables.record import RecordPages
 
@@ -97,8 +98,7 @@ async def alias_history(context: Context, name: str, alias: str, *, limit: int =
     """List the last changes of an alias, newest first; also of an alias that was deleted."""
     check_name(name)
     check_alias_text(alias)
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise InvalidOptionsError(f"limit must be a whole number, 1 or more, not {limit!r:.60}")
+    check_count(limit, "limit")
     changes = AliasChanges(context, await home_of(context), name, alias)
     found: list[AliasChange] = []
     while len(found) < limit and (change := await changes.next()) is not None:

@@ -28,6 +28,7 @@ from holdall.artifacts.version.latest import read_content, settle
 from holdall.core.context import Context
 from holdall.core.frozen import dataclass
 from holdall.core.objects import DescribeService
+from holdall.core.option import check_count
 from holdall.errors import ArtifactNotFoundError, IntegrityError, InvalidOptionsError
 from holdall.files.transfer import find_object
 from holdall.tables.record import RecordPages, fetch
@@ -189,8 +190,8 @@ class VersionPages:
         self._context = context
         self._name = check_name(name)
         self._filter = _Filter.of(where)
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-            raise InvalidOptionsError(f"limit must be a whole number, 1 or more, not {limit!r:.60}")
+        if limit is not None:
+            check_count(limit, "limit")
         self._left = limit
         self._before = None if before is None else encode_version_sk(before)
         self._pages: RecordPages[VersionRow] | None = None
