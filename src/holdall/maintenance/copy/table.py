@@ -37,7 +37,6 @@ from holdall.local.copy_manifest import (
     record_things,
     settle_intents,
 )
-from holdall.maintenance.copy.comparison import compare_table
 from holdall.maintenance.copy.item import Transfer, show_key
 from holdall.maintenance.copy.job import is_following, is_key_in_use, make_description
 from holdall.maintenance.copy.plan import TablePlan
@@ -364,7 +363,14 @@ class TableCopy:
     async def _match(
         self, context: Context, schema: TableSchema, measure: Callable[[Item], Transfer]
     ) -> TableRun:
-        """Compare the items of a table with what this pass has recorded."""
+        """Compare the items of a table with what this pass has recorded; ``measure`` brings them to the target's form.
+
+        A table in a file or in memory is read in one part: threads of one process would only wait for each other.
+
+        The run that is returned has counted the items that this pass recorded as ``known``, each ``equal`` or
+        ``other``, and those that it did not as ``new``. It has noted the keys of the first of the others.
+        """
+        work, turn, before = self._work, self._work.manifest.turn, self.part.checked
 
         def measure_all(rows: Sequence[Item]) -> list[Transfer]:
             found, now = [], context.port.now()
@@ -375,13 +381,35 @@ class TableCopy:
                     found.append(measure(item))
             return found
 
+        async def visit(tally: Tally, rows: Sequence[Item]) -> None:
+            transfers = await context.port.offload(measure_all, rows)
+            keys = [each.key for each in transfers]
+            known = await work.offload(find_recorded, self._place, keys)
+            mine = {key: recorded.origin for key, recorded in known.items() if recorded.turn == turn}
+            others = [each.key for each in transfers if mine.get(each.key, each.digest) != each.digest]
+            tally.count("new", len(transfers) - len(mine))
+            tally.count("known", len(mine))
+            tally.count("equal", len(mine) - len(others))
+            tally.count("other", len(others))
+            for key in others:
+                tally.note("other", show_key(key))
+
         def report(run: TableRun) -> CopyReport:
             self.part = self.part._replace(checked=before + run.count("scanned"))
-            return self._work.account.collect(self.part)
+            return work.account.collect(self.part)
 
-        before = self.part.checked
-        scan = Scan(schema.name, limit=_PAGE, consistent=True)
-        return await compare_table(self._work, context, scan, self._place, measure_all, report)
+        run = TableRun(
+            context,
+            Scan(schema.name, limit=_PAGE, consistent=True),
+            visit,
+            segments=work.options.segments if context.settings.is_remote else 1,
+            rate=None,
+            report=report,
+            progress=work.account.progress,
+        )
+        await run.work(None, restart=False)
+        report(run)
+        return run
 
     async def _find_missing(self) -> int:
         """Count what the target lost. It is forgotten, so that the next pass copies it again.
