@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from holdall.archive.ancestor import NAMES, read_body, read_key
 from holdall.archive.follower import Follower
-from holdall.archive.pointer import POINTER, Pointer, merge, read_pointer, show_key
+from holdall.archive.pointer import POINTER, Pointer, demand_same, merge, read_pointer, show_key
 from holdall.archive.template import DEFAULT, KeyStyle, check_template
-from holdall.core.expressions import Compare, Condition, Exists, NotExists, Path, Value
+from holdall.core.expressions import Condition, Exists, Path
 from holdall.core.internal import internal
 from holdall.core.nearest_name import suggest_name
 from holdall.core.objects import GetObject
@@ -188,11 +188,7 @@ class Archive:
         """The condition of a write: the item is not archived, or its pointer is the one that was read."""
         if stored is not None and POINTER in stored:
             return read_pointer(stored).unchanged
-        item = stored or {}
-        return all_of(
-            Compare("=", Path((name,)), Value(item[name])) if name in item else NotExists(Path((name,)))
-            for name in self.names
-        )
+        return all_of(demand_same(stored or {}, self.names))
 
     @internal
     def follow(self, context: Context, read: GetItem, pointer: Item, *, deleted: bool) -> Follower | None:

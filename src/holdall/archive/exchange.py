@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from holdall.archive.ancestor import NAMES
-from holdall.archive.pointer import POINTER, Pointer
+from holdall.archive.pointer import POINTER, Pointer, demand_same
 from holdall.core.context import Context
-from holdall.core.expressions import Compare, Condition, NotExists, Path, Remove, Set, Update, Value
+from holdall.core.expressions import Path, Remove, Set, Update, Value
 from holdall.core.requests import GetItem, UpdateItem
 from holdall.core.values import Item
 from holdall.errors import ConditionFailedError, OutcomeUnknown
@@ -29,11 +29,7 @@ async def exchange_pointer(
     ``added`` are attributes that the item lacks and receives.
     """
     key = binding.key_of(item)
-    names = dict.fromkeys((*key, *former, POINTER, *added))
-    demands: list[Condition] = [
-        Compare("=", Path((name,)), Value(item[name])) if name in item else NotExists(Path((name,)))
-        for name in names
-    ]
+    demands = demand_same(item, dict.fromkeys((*key, *former, POINTER, *added)))
     removals = [Remove(Path((name,))) for name in former if name != POINTER and name in item]
     settings = [
         Set(Path((name,)), Value(value)) for name, value in {POINTER: pointer.stored, **added}.items()

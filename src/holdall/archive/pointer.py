@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from holdall.core.expressions import Compare, Condition, Path, Value
+from holdall.core.expressions import Compare, Condition, NotExists, Path, Value
 from holdall.core.frozen import dataclass
 from holdall.core.values import Attribute, Item, decode, encode
 from holdall.errors import CorruptArchiveError
@@ -102,6 +103,14 @@ def read_pointer(item: Item) -> Pointer:
         raise CorruptArchiveError(
             f"the pointer of an archived item cannot be read: {item[POINTER]!r:.200}"
         ) from None
+
+
+def demand_same(item: Item, names: Iterable[str]) -> list[Condition]:
+    """The conditions that attributes are as they were read; those that the item lacked must still be missing."""
+    return [
+        Compare("=", Path((name,)), Value(item[name])) if name in item else NotExists(Path((name,)))
+        for name in names
+    ]
 
 
 def show_key(key: Item) -> str:
