@@ -10,7 +10,9 @@ continues it.
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
+from typing import Literal, TypeAlias
 
 from holdall.attachments.home import Home, home_of
 from holdall.attachments.record import BlobRow, Hour, Marker, UploadRecord
@@ -25,6 +27,9 @@ from holdall.errors import InvalidOptionsError
 from holdall.jobs.attempt import current_job
 from holdall.jobs.declaration import job
 from holdall.tables.record import RecordPages, delete_all
+
+Found: TypeAlias = Literal["blob", "bytes", "attached"]
+"""What a marker leads to: a blob that is not attached, bytes without a blob, or a blob that is attached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,7 @@ async def sweep(context: Context, *, older_than: timedelta = GRACE, dry_run: boo
         )
     home = await home_of(context)
     before = context.port.now() - older_than
-    total = [0, 0, 0]
+    total: Counter[Found] = Counter()
     pages = RecordPages(context.port, Hour, home.hours(before), home.layout.address_of)
     while (hours := await pages.next_page()) is not None:
         for hour in hours:
@@ -59,28 +64,29 @@ async def sweep(context: Context, *, older_than: timedelta = GRACE, dry_run: boo
                 await _sweep_part(context, home, query, total, dry_run)
             if not dry_run:
                 await delete_all(context.port, [hour])
-    return SweepReport(*total)
+    return SweepReport(total["blob"], total["bytes"], total["attached"])
 
 
-async def _sweep_part(context: Context, home: Home, query: Query, total: list[int], dry_run: bool) -> None:
+async def _sweep_part(
+    context: Context, home: Home, query: Query, total: Counter[Found], dry_run: bool
+) -> None:
     pages = RecordPages(context.port, Marker, query, home.layout.address_of)
     while (markers := await pages.next_page()) is not None:
         blobs = await read_blobs(context, home, [marker.blob_id for marker in markers])
         for marker in markers:
-            place = await _sweep_one(context, home, marker, blobs[marker.blob_id], dry_run)
-            total[place] += 1
+            total[await _sweep_one(context, home, marker, blobs[marker.blob_id], dry_run)] += 1
 
 
-async def _sweep_one(context: Context, home: Home, marker: Marker, row: BlobRow, dry_run: bool) -> int:
-    """Follow one marker; return what it led to: 0 for a blob, 1 for bytes without a blob, 2 for an attached blob."""
-    found = 1 if not row.is_stored else 2 if row.count > 0 else 0
+async def _sweep_one(context: Context, home: Home, marker: Marker, row: BlobRow, dry_run: bool) -> Found:
+    """Follow one marker; return what it led to."""
+    found: Found = "bytes" if not row.is_stored else "attached" if row.count > 0 else "blob"
     if dry_run:
         return found
-    if found == 0 and not await delete_unattached(context, row):
-        found = 2  # attached a moment ago
-    if found != 2:
+    if found == "blob" and not await delete_unattached(context, row):
+        found = "attached"  # a moment ago
+    if found != "attached":
         await delete_derived(context, home, marker.blob_id, row.variants)
-        if found == 0 or await are_bytes_of(context, marker.service, marker.key, marker.blob_id):
+        if found == "blob" or await are_bytes_of(context, marker.service, marker.key, marker.blob_id):
             kind = row.content_type if row.is_stored else "image/"
             await delete_bytes(context, marker.service, marker.key, kind)
     if marker.is_upload:
