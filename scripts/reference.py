@@ -174,7 +174,7 @@ def help_text(name: str, command: click.Command) -> str:
         info_name=name,
         terminal_width=WIDTH,
         max_content_width=WIDTH,
-        help_option_names=["-h", "--help"],
+        **program.context_settings,
     )
     return command.get_help(context)
 

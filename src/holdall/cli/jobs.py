@@ -174,7 +174,6 @@ def delete(ids: tuple[str, ...]) -> None:
     "--state",
     type=click.Choice(["dead", "waiting", "paused"]),
     default="dead",
-    show_default=True,
     help="Which jobs to delete.",
 )
 @_queue_option

@@ -28,9 +28,7 @@ def combine(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 def limit_option(things: str) -> Callable[[F], F]:
     """``--limit`` of a list."""
-    return click.option(
-        "--limit", type=click.IntRange(1), default=100, show_default=True, help=f"The most {things} to list."
-    )
+    return click.option("--limit", type=click.IntRange(1), default=100, help=f"The most {things} to list.")
 
 
 def segments_option(default: int, text: str = "the table to process") -> Callable[[F], F]:
@@ -39,7 +37,6 @@ def segments_option(default: int, text: str = "the table to process") -> Callabl
         "--segments",
         type=click.IntRange(1, 1000),
         default=default,
-        show_default=True,
         help=f"How many parts of {text} in parallel.",
     )
 

@@ -59,7 +59,7 @@ class Program(click.Group):
             raise click.UsageError(escape_lines(text), error.ctx) from error
 
 
-@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(holdall.__version__, message="%(prog)s %(version)s")
 @url_option
 def program() -> None:

@@ -18,15 +18,14 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--host", default="127.0.0.1", help="The address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8000,
-    show_default=True,
     help="The port to listen on; 0 chooses a free one.",
 )
-@click.option("--console/--no-console", default=True, show_default=True, help="Serve the console.")
+@click.option("--console/--no-console", default=True, help="Serve the console.")
 @click.option("--read-write", is_flag=True, help="Permit changes in the console, and uploads.")
 @click.option(
     "--token",

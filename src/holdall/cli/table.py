@@ -180,7 +180,6 @@ def describe(as_json: bool) -> None:
     "form",
     type=click.Choice(["json", "yaml", "terraform", "cdk"]),
     default="json",
-    show_default=True,
     help="json and yaml are CloudFormation templates, cdk is TypeScript.",
 )
 @_mode_option

@@ -35,35 +35,30 @@ _SHARDS = 16
     shell_complete=suggest_queue,
     multiple=True,
     default=("default",),
-    show_default=True,
     help="A queue to take jobs from; can be given several times, in order of priority.",
 )
 @click.option(
     "--concurrency",
     type=click.IntRange(1, 1000),
     default=10,
-    show_default=True,
     help="The most jobs to run at the same time.",
 )
 @click.option(
     "--lease",
     type=click.FloatRange(0.01, 86400),
     default=30.0,
-    show_default=True,
     help="Seconds after which another worker may take the jobs of a worker that died.",
 )
 @click.option(
     "--poll-interval",
     type=click.FloatRange(0.01, 86400),
     default=1.0,
-    show_default=True,
     help="Seconds between two checks of an empty queue.",
 )
 @click.option(
     "--grace",
     type=click.FloatRange(0, 86400),
     default=25.0,
-    show_default=True,
     help="Seconds that running jobs have to finish after a signal.",
 )
 @click.option(
@@ -80,7 +75,9 @@ _SHARDS = 16
     help="A function to call with each event; can be given several times.",
 )
 @json_option
-@click.option("-v", "--verbose", count=True, help="Log every job that ends; -vv logs every step.")
+@click.option(
+    "-v", "--verbose", count=True, show_default=False, help="Log every job that ends; -vv logs every step."
+)
 @url_option
 @click.pass_context
 def worker(

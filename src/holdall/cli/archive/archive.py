@@ -45,7 +45,6 @@ def archive() -> None:
     "--keep-months",
     type=click.FloatRange(0),
     default=36.0,
-    show_default=True,
     help="How many months the items will be kept; a run must pay for itself within that time.",
 )
 @click.option("--max-items", type=click.IntRange(1), help="Stop after this many items of each model.")

@@ -43,7 +43,6 @@ def _older_than_option(things: str) -> Callable[[F], F]:
         callback=duration,
         metavar="DURATION",
         default="7d",
-        show_default=True,
         help=f"Only {things} older than this: 7d, 2w.",
     )
 
@@ -108,7 +107,6 @@ def rebuild(names: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     "--live-share",
     type=click.FloatRange(0, 1, min_open=True),
     default=0.5,
-    show_default=True,
     help="Rewrite packs of which less than this share is still needed; 1: packs with anything not needed.",
 )
 @_older_than_option("packs")
@@ -187,7 +185,6 @@ def sweep(
     "format_",
     type=click.Choice(["dynamodb-json", "parquet"]),
     default="dynamodb-json",
-    show_default=True,
     help="Gzipped lines that DynamoDB can import from S3, or Parquet, which needs pyarrow.",
 )
 @json_option

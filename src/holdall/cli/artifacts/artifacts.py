@@ -155,7 +155,9 @@ def publish(name: str, source: str | None, modules: tuple[str, ...], as_json: bo
 
 @artifacts.command("list")
 @click.argument("name", required=False, shell_complete=suggest_artifact)
-@click.option("--starting-with", metavar="TEXT", default="", help="Only names with this prefix.")
+@click.option(
+    "--starting-with", metavar="TEXT", default="", show_default=False, help="Only names with this prefix."
+)
 @click.option(
     "--deleted", is_flag=True, help="Include deleted versions, and artifacts with only deleted versions."
 )

@@ -67,14 +67,12 @@ def restore(name: str, version: str, modules: tuple[str, ...], as_json: bool) ->
     "--keep-last",
     type=click.IntRange(0),
     default=10,
-    show_default=True,
     help="How many of the newest versions to keep, however old they are.",
 )
 @click.option(
     "--older-than",
     callback=duration,
     default="90d",
-    show_default=True,
     metavar="DURATION",
     help="Keep versions younger than this: 12h, 7d, 2w.",
 )

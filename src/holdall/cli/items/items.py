@@ -68,7 +68,6 @@ _listing_options = combine(
         "--limit",
         type=click.IntRange(1, 1_000_000_000),
         default=50,
-        show_default=True,
         help="The most items.",
     ),
     json_option,

@@ -40,7 +40,6 @@ models.add_command(write_model_stubs)
     metavar="COUNT",
     type=click.IntRange(1, 100_000),
     default=200,
-    show_default=True,
     help="The most items to read.",
 )
 @click.option(

@@ -17,7 +17,6 @@ from holdall.cli.phrase import format_count
     "--output",
     metavar="DIRECTORY",
     default="typings",
-    show_default=True,
     help="The directory to write to. By default, it is where pyright looks.",
 )
 @click.option("--check", is_flag=True, help="Write nothing, and fail if a stub is missing or outdated.")
