@@ -98,7 +98,7 @@ def escape(text: str) -> str:
 
 
 def escape_lines(text: str) -> str:
-    """The same for text of several lines: newlines and tabs stay."""
+    """A text of several lines, with all control characters escaped except newlines and tabs."""
     return _UNBROKEN.sub(lambda found: escape(found[0]), text)
 
 

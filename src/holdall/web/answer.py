@@ -18,7 +18,7 @@ def find_answer(error: BaseException) -> Problem | None:
 
 
 def answer_in_application(error: Exception) -> Problem | None:
-    """The same, for an error that the application's framework passes to a handler.
+    """The problem of an error that the application's framework passes to a handler.
 
     The error is also noted for a middleware around the application, which may run the request again because of it.
     """

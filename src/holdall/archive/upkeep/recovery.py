@@ -81,7 +81,7 @@ async def rebuild_at_rate(
     dry_run: bool,
     progress: Callable[[ArchiveRebuild], Any] | None = None,
 ) -> ArchiveRebuild:
-    """The same; ``rate`` is the most items of the table to read per second."""
+    """Like `rebuild_pointers`; ``rate`` is the most items of the table to read per second."""
     place, pace = await find_place(context, model), Pace(rate)
     work = _Rebuild(context, place, dry_run)
     limit = None if rate is None else min(_PAGE, max(1, int(rate)))

@@ -290,7 +290,7 @@ def _find_marks(latest: Latest, hold: Hold) -> list[str]:
 
 
 async def _withdraw_manifest(context: Context, home: Home, latest: Latest, hold: Hold) -> None:
-    """Remove the count of a coming manifest: it is now counted for LATEST, or it did not become LATEST."""
+    """Stop counting a manifest as coming: it is now counted for LATEST, or it did not become LATEST."""
     from holdall.artifacts.directory.hold import count_versions
     from holdall.artifacts.directory.sweep import sweep
 

@@ -308,7 +308,7 @@ class FileCopy:
         return await self._work.offload(find_recorded, self._place, keys)
 
     async def _find_missing(self) -> int:
-        """Count what the target lost. It is forgotten, so that the next pass copies it again."""
+        """Count what the target has lost, and forget it, so that the next pass copies it again."""
         work, missing, after = self._work, 0, ""
         while page := await work.offload(list_things, self._place, after, True):
             after = page[-1][0]

@@ -1,8 +1,8 @@
 """Jobs on their way to another database: they arrive paused, so that no worker there runs what the source still may.
 
 A job that a worker holds loses its lease, and is reported: it may end in the source, and then it must not be resumed.
-So the copies of jobs, and the items of their keys, follow the source in every pass: those of jobs that are over there
-are deleted, unless they were resumed.
+So the copies of jobs, and the items of their keys, follow the source in every pass: those of jobs that have ended
+there are deleted, unless they were resumed.
 """
 
 from __future__ import annotations

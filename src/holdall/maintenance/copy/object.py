@@ -88,7 +88,7 @@ class ObjectCopy:
             try:
                 return await import_object(self._source, info, self._target, self._origin)
             except (AccessDeniedError, ConfigurationError):
-                # the target's credentials do not permit to read the source, or the server does not copy
+                # the target's credentials do not permit reading the source, or the server does not copy
                 self._origin = None
             except (IntegrityError, InvalidRequestError, ObjectNotFoundError):
                 pass  # a refusal of this object only: reading it shows whether it can be copied

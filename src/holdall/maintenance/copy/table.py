@@ -277,8 +277,7 @@ class TableCopy:
 
     @property
     def _is_empty(self) -> bool:
-        """Whether the source's table has nothing to copy: then nothing is deleted, because it may have been created
-        anew."""
+        """Whether the source's table has nothing to copy: it may be a new one, so nothing is deleted."""
         return self.part.scanned == self.part.left_out
 
     async def _delete_unseen(self) -> None:
@@ -412,7 +411,7 @@ class TableCopy:
         return run
 
     async def _find_missing(self) -> int:
-        """Count what the target lost. It is forgotten, so that the next pass copies it again.
+        """Count what the target has lost, and forget it, so that the next pass copies it again.
 
         A job that is no longer paused was resumed, so it is not missing.
         """

@@ -125,7 +125,7 @@ def plan_service_trials(service: str, known: str | None, id: str) -> tuple[Trial
 
     An object is replaced or deleted only if it has an etag that no object has, and S3 needs permission to read it for
     that. An upload that does not exist can be neither continued nor aborted. A server other than AWS is first tested
-    for conditions (`holdall.backends.s3.condition`), which takes permission to put and delete.
+    for conditions (`holdall.backends.s3.condition`), which needs permission to put and delete.
     """
     key = f"holdall-doctor/{id}"
     upload, listing = Upload(key, id), ("s3:ListBucket",)

@@ -53,9 +53,8 @@ class Search:
 class Found:
     """A page of items, some perhaps unreadable, and the token of the next one.
 
-    ``read`` is how many items a browsing search had to read.
-
-    ``ended`` is false if a browsing search stopped before the end of the table.
+    ``read`` is how many items a browsing search had to read; ``ended`` is false if it stopped before the end of the
+    table.
     """
 
     items: Sequence[FoundItem]

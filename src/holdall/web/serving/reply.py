@@ -32,7 +32,7 @@ class Served:
 
 
 async def reply_with(request: Request, file: Served) -> Response:
-    """The reply. An error in reading the first piece is raised before anything is sent."""
+    """Reply with a file. An error in reading the first piece is raised before anything is sent."""
     headers = _headers_of(file)
     if _has_it(request, file):
         return Response(status_code=304, headers=headers)
