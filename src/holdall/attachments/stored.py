@@ -18,9 +18,9 @@ from holdall.tables.record import RecordPages, fetch, fetch_all
 
 
 async def read_rows(
-    context: Context, home: Home, owner: Owner, name: str | None = None, slot: Slot | None = None
+    context: Context, home: Home, owner: Owner, name: str, slot: Slot | None = None
 ) -> list[AttachmentRow]:
-    """Read the attachments of an owner, or those under one name, in key order.
+    """Read the attachments of an owner under a name, in key order.
 
     In mode B, the list may lag behind. So the rows that it shows, and the row that the slot names, are read once more
     by their keys.
@@ -28,7 +28,7 @@ async def read_rows(
     rows = await list_rows(context, home, owner, name)
     if home.layout.mode == "A":
         return rows
-    named = [] if slot is None or name is None else locate_named(home, owner, name, slot)
+    named = [] if slot is None else locate_named(home, owner, name, slot)
     return await confirm_rows(context, [*rows, *named])
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdall.errors import AfterCommitError
 from holdall.scope import ScopedTransaction
-from holdall.web.asgi_attempt import ASGIApp, Attempt, ClientWatch, Receive, Scope, Send
-from holdall.web.inbox import Inbox
+from holdall.web.asgi_attempt import ASGIApp, Attempt, ClientWatch, Scope, Send
+from holdall.web.inbox import Inbox, Receive
 from holdall.web.problem import Problem
 from holdall.web.request import RunningRequest, running
 from holdall.web.rules import MARK, Rules, is_inside

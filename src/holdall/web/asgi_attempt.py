@@ -17,8 +17,6 @@ from holdall.transactions import Participant
 from holdall.web.inbox import DISCONNECT, Inbox, Message, Receive
 from holdall.web.request import RunningRequest
 
-__all__ = ["ASGIApp", "Attempt", "ClientWatch", "Message", "Receive", "Scope", "Send"]
-
 Scope: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 ASGIApp: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from holdall.errors import InvalidRequestError
-from holdall.web.asgi_attempt import ASGIApp, Message
-from holdall.web.inbox import DISCONNECT
+from holdall.web.asgi_attempt import ASGIApp
+from holdall.web.inbox import DISCONNECT, Message
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
