@@ -7,7 +7,7 @@ when Holdall next changes the alias, as a change ``found`` with the time at whic
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from holdall.artifacts.alias.alias import Alias, Arms, Dice, two_arms
 from holdall.artifacts.alias.state import explain_no_alias, read_state
@@ -66,32 +66,23 @@ class AliasChange:
         }
 
 
+_STORED = ("at", "action", "by", "reason", "of", "protected")
+"""The fields with a column of the same name; the record's key has the number."""
+
+
 def make_change_record(home: Home, name: str, alias: str, change: AliasChange) -> AliasChangeRecord:
     """Make the record of a change; the order of its versions is kept."""
     return AliasChangeRecord.new(
         home.address(encode_meta_pk(name), history_sk(alias, change.number)),
-        AliasChangeRecord.at.set(change.at),
-        AliasChangeRecord.action.set(change.action),
         AliasChangeRecord.arms.set(None if change.weights is None else list(change.weights.items())),
-        AliasChangeRecord.by.set(change.by),
-        AliasChangeRecord.reason.set(change.reason),
-        AliasChangeRecord.of.set(change.of),
-        AliasChangeRecord.protected.set(change.protected),
+        *(getattr(AliasChangeRecord, field).set(getattr(change, field)) for field in _STORED),
     )
 
 
 def _change_of(record: AliasChangeRecord) -> AliasChange:
-    assert record.at is not None
-    return AliasChange(
-        int(record.sk.rpartition("#")[2]),
-        record.at,
-        cast("AliasAction", record.action),
-        None if record.arms is None else {version: int(weight) for version, weight in record.arms},
-        record.by,
-        record.reason,
-        record.of,
-        record.protected,
-    )
+    stored: dict[str, Any] = {field: getattr(record, field) for field in _STORED}
+    weights = None if record.arms is None else {version: int(weight) for version, weight in record.arms}
+    return AliasChange(number=int(record.sk.rpartition("#")[2]), weights=weights, **stored)
 
 
 async def alias_history(context: Context, name: str, alias: str, *, limit: int = 100) -> list[AliasChange]:
