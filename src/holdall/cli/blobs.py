@@ -97,24 +97,10 @@ def show_blob(id: str, as_json: bool) -> None:
 @click.option("--dedupe", is_flag=True, help="Reuse an existing blob with the same bytes, name and type.")
 @json_option
 @url_option
-def upload(
-    path: Path,
-    filename: str | None,
-    content_type: str | None,
-    service: str | None,
-    dedupe: bool,
-    as_json: bool,
-) -> None:
+def upload(path: Path, as_json: bool, **options: Any) -> None:
     """Store a file as a blob. Attach it within two days, or a sweep deletes it."""
     with open_database() as db, transfer(path.name) as progress:
-        blob = db.blobs.create_and_upload(
-            path,
-            filename=filename,
-            content_type=content_type,
-            service=service,
-            dedupe=dedupe,
-            progress=progress,
-        )
+        blob = db.blobs.create_and_upload(path, progress=progress, **options)
     if as_json:
         show_json(_facts(blob))
     else:

@@ -51,14 +51,12 @@ def _check_names(context: click.Context, parameter: click.Parameter, names: tupl
 @url_option
 def doctor(
     names: tuple[str, ...],
-    only: Any,
     features: tuple[PolicyFeature, ...],
     repair: bool,
     yes: bool,
-    segments: int,
-    rate: float | None,
     no_figures: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Check a database: its configuration, tables, items and files.
 
@@ -72,8 +70,7 @@ def doctor(
         raise click.UsageError("--yes is only for --repair")
     if repair and as_json and not yes:
         raise click.UsageError("--repair with --json cannot ask; add --yes if you are sure")
-    options: dict[str, Any] = {"models": load_models(names), "only": only, "store_figures": not no_figures}
-    options |= {"features": features or None, "segments": segments, "rate": rate}
+    options |= {"models": load_models(names), "features": features or None, "store_figures": not no_figures}
     with open_database() as db:
         report = _examine(db, options)
         if repair and any(each.repair for each in report.findings):

@@ -29,7 +29,7 @@ from holdall.errors import JobBusyError, JobNotFoundError, MalformedJobError
 
 if TYPE_CHECKING:
     from holdall import Database
-    from holdall.jobs import JobRecord, JobState
+    from holdall.jobs import JobRecord
 
 _MANY = 10_000
 """The most jobs counted before the user is asked whether to delete them."""
@@ -61,16 +61,16 @@ def jobs() -> None:
 @limit_option("jobs")
 @json_option
 @url_option
-def list_(queue: str | None, state: JobState | None, name: str | None, limit: int, as_json: bool) -> None:
+def list_(limit: int, as_json: bool, **chosen: Any) -> None:
     """List jobs: first by when they are due, then the dead ones."""
     with open_database() as db:
-        found = db.jobs.list(queue=queue, state=state, name=name, limit=limit + 1)
+        found = db.jobs.list(limit=limit + 1, **chosen)
     listed = found[:limit]
     if as_json:
         show_json({"jobs": [_facts(record) for record in listed], "more": len(found) > limit})
         return
     if not listed:
-        say("no job matches" if queue or state or name else "there are no jobs")
+        say("no job matches" if any(chosen.values()) else "there are no jobs")
         return
     show_table(("id", "job", "queue", "state", "attempts", "due or died"), [_row(each) for each in listed])
     if len(found) > limit:
@@ -189,14 +189,7 @@ def delete(ids: tuple[str, ...]) -> None:
 )
 @yes_option
 @url_option
-def purge(
-    state: JobState,
-    queue: str | None,
-    name: str | None,
-    before: datetime | None,
-    older_than: timedelta | None,
-    yes: bool,
-) -> None:
+def purge(before: datetime | None, older_than: timedelta | None, yes: bool, **chosen: Any) -> None:
     """Delete all dead jobs, or all waiting or paused ones, that match the options.
 
     You are asked for confirmation. Without a terminal, nothing is deleted unless you pass --yes.
@@ -206,9 +199,9 @@ def purge(
             raise click.UsageError("--before and --older-than were both given; pass one or the other")
         before = datetime.now(UTC) - older_than
     with open_database() as db:
-        if not yes and not _confirm(db, state, queue, name, before):
+        if not yes and not _confirm(db, before, chosen):
             return
-        purged = db.jobs.purge(state=state, queue=queue, name=name, before=before)
+        purged = db.jobs.purge(before=before, **chosen)
     say(f"{format_count(purged, 'job')} deleted")
 
 
@@ -230,11 +223,9 @@ def _each(ids: Sequence[str], change: Callable[[str], object], done: str) -> Non
         click.get_current_context().exit(failures[0].exit_code)
 
 
-def _confirm(
-    db: Database, state: JobState, queue: str | None, name: str | None, before: datetime | None
-) -> bool:
+def _confirm(db: Database, before: datetime | None, chosen: dict[str, Any]) -> bool:
     """Ask whether to delete the jobs, after counting them; False if there are none."""
-    found = db.jobs.list(state=state, queue=queue, name=name, limit=_MANY + 1)
+    found = db.jobs.list(limit=_MANY + 1, **chosen)
     count = sum(before is None or (record.died or record.due) < before for record in found)
     if count == 0:
         say("no job matches: nothing to delete")

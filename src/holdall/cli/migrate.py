@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 @restart_option
 @json_option
 @url_option
-def migrate(
-    names: tuple[str, ...], segments: int, rate: float | None, dry_run: bool, restart: bool, as_json: bool
-) -> None:
+def migrate(names: tuple[str, ...], dry_run: bool, as_json: bool, **options: Any) -> None:
     """Bring stored items up to date with their models.
 
     This applies the models' migrations, renames attributes by the fields' aliases, and adds the attributes that new
@@ -43,9 +41,7 @@ def migrate(
     with open_database() as db:
         for name, model in models.items():
             with run_progress(name, count_roughly(db, model), _phrase) as progress, interruptible(dry_run):
-                reports[name] = db.migrate(
-                    model, segments=segments, rate=rate, dry_run=dry_run, restart=restart, progress=progress
-                )
+                reports[name] = db.migrate(model, dry_run=dry_run, progress=progress, **options)
             if not as_json:
                 show(_summary(name, reports[name], dry_run))
     if as_json:

@@ -62,16 +62,7 @@ def archive() -> None:
 @json_option
 @url_option
 def run(
-    names: tuple[str, ...],
-    dry_run: bool,
-    force: bool,
-    keep_months: float,
-    max_items: int | None,
-    segments: int,
-    rate: float | None,
-    prices: Mapping[str, str],
-    restart: bool,
-    as_json: bool,
+    names: tuple[str, ...], dry_run: bool, prices: Mapping[str, str], as_json: bool, **options: Any
 ) -> None:
     """Archive the items that are old enough.
 
@@ -87,16 +78,7 @@ def run(
             phrase = _phrase_progress(dry_run)
             with run_progress(name, count_roughly(db, model), phrase) as progress, interruptible(dry_run):
                 reports[name] = db.archive.run(
-                    model,
-                    dry_run=dry_run,
-                    force=force,
-                    keep_months=keep_months,
-                    max_items=max_items,
-                    segments=segments,
-                    rate=rate,
-                    prices=table,
-                    restart=restart,
-                    progress=progress,
+                    model, dry_run=dry_run, prices=table, progress=progress, **options
                 )
             if not as_json:
                 show(_summarize(name, reports[name], dry_run))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -110,18 +109,18 @@ def rebuild(names: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
     help="Rewrite packs of which less than this share is still needed; 1: packs with anything not needed.",
 )
 @_older_than_option("packs")
-def compact(
-    names: tuple[str, ...], dry_run: bool, live_share: float, older_than: timedelta, as_json: bool
-) -> None:
+def compact(names: tuple[str, ...], dry_run: bool, as_json: bool, **options: Any) -> None:
     """Rewrite packs whose items are mostly no longer needed.
 
     This is for models with Archive(pack=True), whose packs still hold items that were changed or deleted since. A later
     sweep deletes the old packs. You can stop it at any time and run it again. The exit status is 1 if a packed item is
     damaged.
     """
-    options: dict[str, Any] = {"dry_run": dry_run, "live_share": live_share, "older_than": older_than}
     with open_database() as db:
-        found = {name: db.archive.compact(model, **options) for name, model in find_archived(names).items()}
+        found = {
+            name: db.archive.compact(model, dry_run=dry_run, **options)
+            for name, model in find_archived(names).items()
+        }
     _show_reports(found, dry_run, as_json, _describe_compaction)
     refuse_failures(
         sum(each.damaged for each in found.values()),
@@ -146,13 +145,7 @@ def compact(
 )
 @yes_option
 def sweep(
-    names: tuple[str, ...],
-    dry_run: bool,
-    older_than: timedelta,
-    prefix: str | None,
-    exclusive: bool,
-    yes: bool,
-    as_json: bool,
+    names: tuple[str, ...], dry_run: bool, exclusive: bool, yes: bool, as_json: bool, **options: Any
 ) -> None:
     """Delete objects that no item points to.
 
@@ -160,9 +153,8 @@ def sweep(
     nothing is deleted unless you pass --yes.
     """
     models = find_archived(names)
-    if prefix is not None and len(models) != 1:
+    if options["prefix"] is not None and len(models) != 1:
         raise click.UsageError(f"--prefix needs exactly one model, and {len(models):,} are named")
-    options: dict[str, Any] = {"older_than": older_than, "prefix": prefix}
     with open_database() as db:
         found = {name: db.archive.sweep(model, dry_run=True, **options) for name, model in models.items()}
         doomed = sum(each.unreferenced for each in found.values())

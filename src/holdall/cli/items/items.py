@@ -60,9 +60,13 @@ _where_option = click.option(
 )
 
 
+def _split(context: click.Context, parameter: click.Parameter, only: str | None) -> list[str] | None:
+    return None if only is None else [name.strip() for name in only.split(",") if name.strip()]
+
+
 _listing_options = combine(
     _where_option,
-    click.option("--only", metavar="NAME,...", help="Only these fields."),
+    click.option("--only", metavar="NAME,...", callback=_split, help="Only these fields."),
     click.option("--after", metavar="TOKEN", help="Continue after an earlier page."),
     click.option(
         "--limit",
@@ -101,27 +105,14 @@ def get(source: str, words: tuple[str, ...], as_json: bool) -> None:
 @click.option("--reverse", is_flag=True, help="The last items first.")
 @_listing_options
 @url_option
-def query(
-    source: str,
-    words: tuple[str, ...],
-    sorts: tuple[str, ...],
-    index: str | None,
-    reverse: bool,
-    after: str | None,
-    conditions: tuple[str, ...],
-    only: str | None,
-    limit: int,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
+def query(source: str, as_json: bool, as_csv: bool, **wanted: Any) -> None:
     """List the items of one partition, in the order of their sort key.
 
     NAME=VALUE is the partition key of the table, or of --index.
     """
     _check_form(as_json, as_csv)
-    wanted = Wanted(words, sorts, conditions, index, reverse, _split(only), limit, after)
     with open_database() as db:
-        listing = open_source(db, source).query(wanted)
+        listing = open_source(db, source).query(Wanted(**wanted))
     _show_items(listing, as_json=as_json, as_csv=as_csv)
 
 
@@ -129,23 +120,14 @@ def query(
 @_source
 @_listing_options
 @url_option
-def scan(
-    source: str,
-    conditions: tuple[str, ...],
-    only: str | None,
-    after: str | None,
-    limit: int,
-    as_json: bool,
-    as_csv: bool,
-) -> None:
+def scan(source: str, as_json: bool, as_csv: bool, **wanted: Any) -> None:
     """List items by reading the whole table, in no order.
 
     For a model in the database's table, this reads, and you pay for, the items of all models.
     """
     _check_form(as_json, as_csv)
-    wanted = Wanted(conditions=conditions, only=_split(only), limit=limit, after=after)
     with open_database() as db:
-        listing = open_source(db, source).scan(wanted)
+        listing = open_source(db, source).scan(Wanted(**wanted))
     _show_items(listing, as_json=as_json, as_csv=as_csv)
 
 
@@ -156,14 +138,12 @@ def scan(
 @_where_option
 @json_option
 @url_option
-def count(
-    source: str, words: tuple[str, ...], index: str | None, conditions: tuple[str, ...], as_json: bool
-) -> None:
+def count(source: str, as_json: bool, **wanted: Any) -> None:
     """Count the items of one partition, or without a key all items, by reading the whole table."""
-    if index is not None and not words:
+    if wanted["index"] is not None and not wanted["words"]:
         raise click.UsageError("--index needs the key of the index: NAME=VALUE")
     with open_database() as db:
-        found = open_source(db, source).count(Wanted(words, conditions=conditions, index=index))
+        found = open_source(db, source).count(Wanted(**wanted))
     if as_json:
         show_json({"count": found})
     else:
@@ -239,10 +219,6 @@ def delete(source: str, words: tuple[str, ...], yes: bool) -> None:
 def _check_form(as_json: bool, as_csv: bool) -> None:
     if as_json and as_csv:
         raise click.UsageError("--json and --csv were both given; pass one or the other")
-
-
-def _split(only: str | None) -> list[str] | None:
-    return None if only is None else [name.strip() for name in only.split(",") if name.strip()]
 
 
 def _refuse_missing(key: Any) -> Refusal:

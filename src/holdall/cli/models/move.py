@@ -55,12 +55,9 @@ def move_items(
     target: str,
     convert: str | None,
     where: str | None,
-    update: bool,
-    segments: int,
-    rate: float | None,
     dry_run: bool,
-    restart: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Copy the items of a model as items of another one.
 
@@ -82,18 +79,7 @@ def move_items(
         run_progress(source, count_roughly(db, old), _phrase) as progress,
         interruptible(dry_run),
     ):
-        report = db.move(
-            old,
-            new,
-            function,
-            where=condition,
-            update=update,
-            segments=segments,
-            rate=rate,
-            dry_run=dry_run,
-            restart=restart,
-            progress=progress,
-        )
+        report = db.move(old, new, function, where=condition, dry_run=dry_run, progress=progress, **options)
     if as_json:
         show_json({"source": source, "destination": target, "dry_run": dry_run, **report._asdict()})
     else:
