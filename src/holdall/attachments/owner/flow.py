@@ -46,7 +46,6 @@ class AttachmentPages:
         self._context = context
         self._owner = Owner(record_type, record_id)
         self._name = name
-        self._home: Home | None = None
         self._pages: RecordPages[AttachmentRow] | None = None
         self._leaving: frozenset[str] = frozenset()
         self._after = after
@@ -54,21 +53,20 @@ class AttachmentPages:
 
     async def next_page(self) -> Sequence[Attachment] | None:
         """Return the next page; None after the last."""
-        if self._home is None or self._pages is None:
-            self._home = await home_of(self._context)
-            slots = await _read_slots(self._context, self._home, self._owner, self._name)
-            self._leaving = await read_leaving(self._context, self._home, slots)
-            query = replace(self._home.attachments(self._owner, self._name), limit=self._left)
+        home = await home_of(self._context)
+        if self._pages is None:
+            slots = await _read_slots(self._context, home, self._owner, self._name)
+            self._leaving = await read_leaving(self._context, home, slots)
+            query = replace(home.attachments(self._owner, self._name), limit=self._left)
             if self._after is not None:
-                start = self._home.attachment(self._owner, *self._after)
+                start = home.attachment(self._owner, *self._after)
                 query = replace(query, start_after=start.attributes)
-            address_of = self._home.layout.address_of
-            self._pages = RecordPages(self._context.port, AttachmentRow, query, address_of)
+            self._pages = RecordPages(self._context.port, AttachmentRow, query, home.layout.address_of)
         page = None if self._left == 0 else await self._pages.next_page()
         if page is None:
             return None
         rows = [row for row in page if row.id not in self._leaving]
-        blobs = await read_blobs(self._context, self._home, [row.blob_id for row in rows])
+        blobs = await read_blobs(self._context, home, [row.blob_id for row in rows])
         found = [
             Attachment.of(self._context.settings, row, Blob.of(blobs[row.blob_id]))
             for row in rows
