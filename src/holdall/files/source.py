@@ -80,3 +80,18 @@ def split_parts(size: int, least: int) -> Sequence[tuple[int, int, int]]:
     part_size = fit_part_size(size, least)
     starts = range(0, size, part_size)
     return [(number, start, min(part_size, size - start)) for number, start in enumerate(starts, 1)]
+
+
+class Continued:
+    """A stream whose first bytes have been read already."""
+
+    def __init__(self, first: bytes, stream: Any) -> None:
+        self._first = memoryview(first)
+        self._stream = stream
+
+    def read(self, size: int) -> Any:
+        """Return the bytes read before, then those of the stream; awaitable if the stream is async."""
+        if len(self._first):
+            piece, self._first = self._first[:size], self._first[size:]
+            return bytes(piece)
+        return self._stream.read(size)

@@ -22,7 +22,7 @@ from holdall.files import composition, upload
 from holdall.files.mirror import mirror
 from holdall.files.progress import Progress
 from holdall.files.shelf import Shelf
-from holdall.files.source import hash_bytes, open_source, read_exactly, read_range
+from holdall.files.source import Continued, hash_bytes, open_source, read_exactly, read_range
 from holdall.local.source import BytesSource, FileSource, StreamSource, check_unchanged, hash_range
 
 _PIECE = 1024 * 1024
@@ -179,7 +179,7 @@ async def material_of(context: Context, home: Home, given: Any, progress: Progre
         await hash_bytes(port, digests, first)
         return _make_material(digests, first)
     key = home.incoming_key(port.new_id())
-    stream = _Continued(first, source.stream)
+    stream = Continued(first, source.stream)
     del first
     info = await upload.put(
         Shelf(context, home.service), key, stream, checksums=("sha256",), progress=progress
@@ -206,18 +206,3 @@ async def _can_go_back(context: Context, source: StreamSource) -> bool:
     if not all(callable(getattr(stream, each, None)) for each in ("seek", "tell", "seekable")):
         return False
     return bool(await context.port.call(stream.seekable))
-
-
-class _Continued:
-    """A stream whose first bytes have been read already."""
-
-    def __init__(self, first: bytes, stream: Any) -> None:
-        self._first = memoryview(first)
-        self._stream = stream
-
-    def read(self, size: int) -> Any:
-        """Return the bytes read before, then those of the stream; awaitable if the stream is async."""
-        if len(self._first):
-            piece, self._first = self._first[:size], self._first[size:]
-            return bytes(piece)
-        return self._stream.read(size)

@@ -28,7 +28,7 @@ from holdall.core.port import Port
 from holdall.errors import InvalidOptionsError
 from holdall.files.progress import Progress
 from holdall.files.shelf import Shelf
-from holdall.files.source import open_source, read_range
+from holdall.files.source import Continued, open_source, read_exactly, read_range
 from holdall.files.transfer import find_object
 from holdall.files.upload import put
 from holdall.local.source import StreamSource
@@ -167,9 +167,8 @@ async def identify_file(context: Context, file: StoredFile) -> None:
     source = await open_source(context.port, given.source)
     content = given.source
     if isinstance(source, StreamSource):
-        content = _Peeked(source.stream)
-        await content.begin(context.port, given.filename)
-        head = content.head
+        head = await _peek(context.port, source.stream, given.filename)
+        content = Continued(head, source.stream)
     else:
         file.accept.check_size(file.field, source.size)
         head = await read_range(context.port, source, 0, min(HEAD_BYTES, source.size))
@@ -228,33 +227,16 @@ async def discard_files(context: Context, home: Home, files: Sequence[StoredFile
             file.marked_at = file.info = None
 
 
-class _Peeked:
-    """A caller's stream from its beginning, whose first bytes have been read already."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self.head = b""
-        self._left = b""
-
-    async def begin(self, port: Port, name: str) -> None:
-        """Seek to the beginning, and read the first bytes."""
-        seekable = getattr(self._stream, "seekable", None)
-        can_seek = callable(seekable) and await port.call(seekable)
-        if can_seek:
-            await port.call(self._stream.seek, 0)
-        pieces = b""
-        while len(pieces) < HEAD_BYTES and (piece := await port.read(self._stream, HEAD_BYTES - len(pieces))):
-            pieces += piece
-        if not pieces and not can_seek:
-            raise InvalidOptionsError(
-                f"the stream for {name!r:.80} has no bytes left: it was read before, and it is not seekable",
-                hint='pass a path, bytes or a seekable file; to attach an empty file, pass b""',
-            )
-        self.head = self._left = pieces
-
-    def read(self, size: int) -> Any:
-        """Read the first bytes, then those of the stream; awaitable if the stream's are."""
-        if self._left:
-            data, self._left = self._left[:size], self._left[size:]
-            return data
-        return self._stream.read(size)
+async def _peek(port: Port, stream: Any, name: str) -> bytes:
+    """Read the first bytes of a caller's stream, from its beginning if it can be rewound."""
+    seekable = getattr(stream, "seekable", None)
+    can_seek = callable(seekable) and await port.call(seekable)
+    if can_seek:
+        await port.call(stream.seek, 0)
+    head = await read_exactly(port, stream, HEAD_BYTES)
+    if not head and not can_seek:
+        raise InvalidOptionsError(
+            f"the stream for {name!r:.80} has no bytes left: it was read before, and it is not seekable",
+            hint='pass a path, bytes or a seekable file; to attach an empty file, pass b""',
+        )
+    return head
