@@ -12,6 +12,7 @@ from holdall.cli.exit_status import ExitStatus
 from holdall.cli.module import load_models, models_option
 from holdall.cli.output import Refusal, say, show
 from holdall.cli.session import open_database, url_option
+from holdall.cli.worker import on_signals
 
 if TYPE_CHECKING:
     from holdall import Model
@@ -84,7 +85,13 @@ async def _serve(
             )
             if token is None:
                 say(f"the link works once; afterwards sign in with the token {console.token}")
-        _stop_on_signals(server)
+
+        def stop(name: str) -> None:
+            """Stop when all replies are sent or, at the second signal, at once."""
+            server.force_exit = server.should_exit
+            server.should_exit = True
+
+        on_signals(stop)
         await server.serve(sockets=[listening])
 
 
@@ -132,17 +139,3 @@ def _bind(app: Any, host: str, port: int) -> tuple[Any, Any]:
     finally:
         logger.disabled = False
     return Server(config), listening
-
-
-def _stop_on_signals(server: Any) -> None:
-    """The first signal ends the server when all replies are sent, the second at once."""
-    import asyncio
-    import signal
-
-    def stop() -> None:
-        server.force_exit = server.should_exit
-        server.should_exit = True
-
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)

@@ -138,7 +138,7 @@ async def _work(jobs: dict[str, AnyJob], options: WorkerArguments, drain: bool) 
             else:
                 working.cancel()
 
-        _on_signals(stop)
+        on_signals(stop)
         _announce(jobs, worker.queues, options["concurrency"], options["poll_interval"], drain)
         try:
             await working
@@ -148,7 +148,7 @@ async def _work(jobs: dict[str, AnyJob], options: WorkerArguments, drain: bool) 
         return worker.metrics, signals > 1
 
 
-def _on_signals(stop: Callable[[str], None]) -> None:
+def on_signals(stop: Callable[[str], None]) -> None:
     """Call ``stop`` with the name of each signal that asks the process to end."""
     import asyncio
     import signal
