@@ -6,6 +6,7 @@ or name can produce the key of another item.
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime
 
 from holdall.core.context import Context
@@ -154,6 +155,16 @@ async def home_of(context: Context) -> Home:
     """The home of a database's attachments."""
     settings = context.settings
     return Home(await discover(context), settings.namespace, settings.separator)
+
+
+def pack_segment(text: str) -> str:
+    """Any text as a segment of a key."""
+    return urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+
+def unpack_segment(segment: str) -> str:
+    """The text in a segment; `ValueError` if it was not packed."""
+    return urlsafe_b64decode(segment + "=" * (-len(segment) % 4)).decode()
 
 
 def format_hour(moment: datetime) -> str:

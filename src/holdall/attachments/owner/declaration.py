@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 from uuid import UUID
 
-from holdall.attachments.home import Owner
+from holdall.attachments.home import Owner, pack_segment
 from holdall.attachments.owner.given import Given, NewFile
 from holdall.attachments.owner.proxy import (
     NOTHING,
@@ -197,7 +196,7 @@ def owner_of(key: ModelKey[Any]) -> Owner:
             return Owner(record_type, text)
     partition, sort = key.encoded
     text = str(partition) if sort is None else f"{partition}\0{sort}"
-    return Owner(record_type, urlsafe_b64encode(text.encode()).rstrip(b"=").decode())
+    return Owner(record_type, pack_segment(text))
 
 
 def identify_owner(key: ModelKey[Any]) -> tuple[str, str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from holdall.attachments.home import Owner
+from holdall.attachments.home import Owner, unpack_segment
 from holdall.attachments.owner.attachable import Attachable, find_instance, record_type_of
 from holdall.attachments.owner.attachment import Attachment
 from holdall.attachments.owner.declaration import Declaration, owner_of
@@ -86,7 +85,9 @@ def _list_attachables(kind: type[Attachable]) -> Iterator[type[Attachable]]:
 
 def parse_key(schema: ModelSchema, owner: Owner) -> ModelKey[Any] | None:
     """The key of an item, from the id that `owner_of` made; None if no item can have that id."""
-    packed = _unpack(owner.record_id)
+    packed: str | None = None
+    with suppress(ValueError):
+        packed = unpack_segment(owner.record_id)
     if packed is not None and schema.table is None:
         partition, _, sort = packed.partition("\0")
         if (key := decode_key(schema, partition, sort or NO_SORT_KEY)) is not None:
@@ -104,11 +105,4 @@ def parse_key(schema: ModelSchema, owner: Owner) -> ModelKey[Any] | None:
             key = ModelKey(schema, {fields[0].name: fields[0].decode({kind: text or ""})})
             if owner_of(key) == owner:
                 return key
-    return None
-
-
-def _unpack(id: str) -> str | None:
-    """The stored key that was packed into one segment; None if the segment is not packed."""
-    with suppress(ValueError):
-        return urlsafe_b64decode(id + "=" * (-len(id) % 4)).decode()
     return None

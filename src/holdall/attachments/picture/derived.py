@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error
 from collections.abc import Iterable
 
-from holdall.attachments.home import Home, Owner
+from holdall.attachments.home import Home, Owner, pack_segment, unpack_segment
 from holdall.attachments.record import VariantRow
 from holdall.core.context import Context
 from holdall.errors import RecordNotFound
@@ -38,14 +36,14 @@ def is_derived(owner: Owner) -> bool:
 
 def variant_id(blob_id: str, digest: str) -> str:
     """The id of a variant's record."""
-    return urlsafe_b64encode(f"{blob_id} {digest}".encode()).rstrip(b"=").decode()
+    return pack_segment(f"{blob_id} {digest}")
 
 
 def parse_variant_id(id: str) -> tuple[str, str]:
     """Split the id of a variant's record into the blob's id and the digest; `RecordNotFound` if that fails."""
     try:
-        blob_id, digest = urlsafe_b64decode(id + "=" * (-len(id) % 4)).decode().split(maxsplit=1)
-    except (ValueError, Error):
+        blob_id, digest = unpack_segment(id).split(maxsplit=1)
+    except ValueError:
         raise RecordNotFound(f"{id!r:.80} is not the id of a variant") from None
     return blob_id, digest
 
