@@ -276,6 +276,26 @@ class Holiday(
     date: Key[str]
 
 
+class Shop(
+    Model,
+    table="outlets",
+    layout=Template(pk="SHOP#{id}", sk="SHOP", type="kind"),
+    indexes=[Index("by_town", ["town"])],
+):
+    id: Key[str]
+    town: str
+
+
+class Stall(
+    Model,
+    table="outlets",
+    layout=Template(pk="STALL#{id}", sk="STALL", type="kind"),
+    indexes=[Index("by_town", ["town"])],
+):
+    id: Key[str]
+    town: str
+
+
 class Untyped(Model, table="app", layout=Template(pk="ACCOUNT#{id}", sk="NOTE")):
     id: Key[str]
 
@@ -298,6 +318,14 @@ async def test_models_of_a_single_table_design_can_name_their_keys_differently(d
         "Entry 12",
         "Holiday",
     ]
+
+
+@everywhere
+async def test_models_of_a_single_table_design_share_an_index_of_a_field(db: Db) -> None:
+    town = fresh("town")
+    await stored(db, Shop(id=town, town=town), Stall(id=town, town=town), Stall(id=f"{town}x", town="other"))
+    items = await db.query((Shop, Stall), index="by_town", town=town).all()
+    assert sorted(list_kinds(items)) == ["Shop", "Stall"]
 
 
 REFUSALS: list[tuple[Any, dict[str, Any], str]] = [

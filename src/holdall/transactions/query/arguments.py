@@ -123,7 +123,8 @@ def _locate(schema: ModelSchema, index: str | None, components: Mapping[str, Any
     """Where items with these components are stored; equal for models that share a partition."""
     used, form = find_index(schema, index), schema.form
     if used is not None:
-        return [schema.table, form.type_attribute, used.schema, used.partition(components)]
+        keys = (attribute for _, attribute in used.equalities(components))
+        return [schema.table, form.type_attribute, used.schema, *keys]
     return [schema.table, form.type_attribute, form.partition(components, KeyAttribute("the partition key"))]
 
 
