@@ -32,6 +32,7 @@ from holdall.core import (
 )
 from holdall.core.context import Context
 from holdall.core.frozen import replace
+from holdall.core.numbers import number_text
 from holdall.core.port import Backend, Port
 from holdall.core.schema import KeyAttribute
 from holdall.core.settings import SettingArguments
@@ -169,11 +170,9 @@ def set_clock(db: Database | AsyncDatabase, clock: Clock) -> None:
 
 def raw_key(key: ModelKey[Any]) -> dict[str, Any]:
     """A key as stored, in the one table or in the model's own."""
-    form = key.schema.form
-    names = form.table_keys() or (KeyAttribute("pk"), KeyAttribute("sk"))
-    parts = [name for name in names if name is not None]
-    writers = (form.partition, form.sort)
-    return {part.name: write(key.components, part) for part, write in zip(parts, writers, strict=False)}
+    names = key.schema.form.table_keys() or (KeyAttribute("pk"), KeyAttribute("sk"))
+    texts = [each if isinstance(each, str | None) else number_text(each) for each in key.encoded]
+    return {name.name: {name.type: text} for name, text in zip(names, texts, strict=True) if name is not None}
 
 
 # --- where a test runs ----------------------------------------------------------------------------------

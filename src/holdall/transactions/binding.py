@@ -18,8 +18,9 @@ from holdall.core.schema import TTL, IndexSchema, KeyAttribute, TableSchema
 from holdall.core.values import Attribute, Item
 from holdall.errors import ConfigurationError
 from holdall.models.codec.everyday import ItemEncoder
+from holdall.models.codec.stored_form import plain
 from holdall.models.indexes import BoundIndex
-from holdall.models.keys.form import CollectionForm, explain_unfit
+from holdall.models.keys.form import AncestorForm, CollectionForm, explain_unfit
 from holdall.models.keys.key import ModelKey
 from holdall.models.schema import TYPE, ModelSchema
 from holdall.tables.definition import create_table_text, update_table_text
@@ -45,7 +46,7 @@ class Binding:
     def key(self, key: ModelKey[Any]) -> dict[str, Attribute]:
         """An item's key in the table."""
         form = self.schema.form
-        if form.key_names or form.type_attribute == TYPE:
+        if not isinstance(form, AncestorForm):
             partition, sort = key.encoded
             if self.sort is None:
                 return {self.partition.name: {self.partition.type: partition}}
@@ -89,14 +90,12 @@ class Binding:
             kind = item.get(form.type_attribute)
             if kind is not None and kind.get("S") == schema.name:
                 return schema  # nearly always, and asked for each row of a query
-        return form.model_of(schema, item, self._sort_of(item) if form.in_key_alone else None)
+        sort = self.sort if form.in_key_alone else None
+        return form.model_of(schema, item, None if sort is None else plain(item[sort.name]))
 
     def name_of(self, item: Item) -> str | None:
         """The name that a stored item has for its model, if any."""
         return item.get(self.schema.form.type_attribute or TYPE, {}).get("S")
-
-    def _sort_of(self, item: Item) -> object:
-        return None if self.sort is None else _plain(item[self.sort.name])
 
 
 class Bindings(Kept):
@@ -110,12 +109,6 @@ class Bindings(Kept):
         self.of_models: dict[ModelSchema, Binding] = {}
         self.encoders: dict[ModelSchema, ItemEncoder] = {}
         self.fit_indexes: dict[tuple[str, BoundIndex], bool] = {}
-
-
-def _plain(attribute: Attribute) -> Any:
-    from holdall.models.codec.stored_form import plain
-
-    return plain(attribute)
 
 
 # --- flows ------------------------------------------------------------------------------------------------

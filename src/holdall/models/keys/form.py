@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 from holdall.core.schema import KeyAttribute, KeyType, TableSchema
 from holdall.core.values import Attribute, Item
 from holdall.errors import ModelDefinitionError
+from holdall.models.codec.stored_form import plain
 from holdall.models.keys.part import (
     NO_SORT_KEY,
     KeyPart,
@@ -82,10 +83,6 @@ class KeyForm:
         """The partition key of items with these components."""
         raise NotImplementedError
 
-    def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
-        """The sort key of the item with these components."""
-        raise NotImplementedError
-
     def components(self, partition: Attribute, sort: Attribute | None) -> dict[str, Any]:
         """The components of a stored key."""
         raise NotImplementedError
@@ -151,10 +148,6 @@ class SharedForm(KeyForm):
         """The text of the partition key."""
         return {"S": partition_text(self.head, self.keys, components)}
 
-    def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
-        """The text of the sort key."""
-        return {"S": self.encode(components)[1]}
-
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """A range of order-preserving texts."""
         return range_of_shared(clause, self.sort_keys, attribute, self.sort_head)
@@ -210,8 +203,6 @@ class AncestorForm(KeyForm):
 
     def components(self, partition: Attribute, sort: Attribute | None) -> dict[str, Any]:
         """The components, which are stored nowhere else."""
-        from holdall.models.codec.stored_form import plain
-
         found = decode_components(self.keys, plain(partition))
         return found if sort is None else found | decode_components(self.sort_keys, plain(sort))
 
@@ -259,10 +250,6 @@ class PlainForm(KeyForm):
     def partition(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The key field's stored value."""
         return encode_key_field(self.keys[0], components)
-
-    def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
-        """The sort key field's stored value."""
-        return encode_key_field(self.sort_keys[0], components)
 
     def components(self, partition: Attribute, sort: Attribute | None) -> dict[str, Any]:
         """The two values."""

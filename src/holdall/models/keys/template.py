@@ -273,11 +273,6 @@ class TemplateForm(KeyForm):
         """The text of the partition key."""
         return self._partition.encode(components)
 
-    def sort(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
-        """The text of the sort key."""
-        assert self._sort is not None
-        return self._sort.encode(components)
-
     def components(self, partition: Attribute, sort: Attribute | None) -> dict[str, Any]:
         """The fields in both texts."""
         found = self._partition.parse(partition)
