@@ -22,7 +22,7 @@ from holdall.transactions.entry.base import Entry, Missing, New
 from holdall.transactions.entry.blind import BlindDelete, BlindUpdate
 from holdall.transactions.entry.blind_put import BlindPut
 from holdall.transactions.entry.blind_update import plan_blind_update
-from holdall.transactions.entry.expectation import check_unhooked, find_field, keep_value, split_key
+from holdall.transactions.entry.expectation import check_unhooked, find_field, split_key
 from holdall.transactions.entry.loaded import Loaded
 from holdall.transactions.entry.requirement import Requirement
 from holdall.transactions.tracker import Tracker
@@ -94,7 +94,10 @@ class Unit(Tracker):
                 f"the update of {key!r} changes nothing", hint="name at least one field"
             )
         new: dict[Field[Any], Any] = {}
-        values = {name: keep_value(schema.fields[name], value) for name, value in expected.items()}
+        values = {
+            name: None if value is None else schema.fields[name].validate(value)
+            for name, value in expected.items()
+        }
         for name, value in changes.items():
             field = find_field(schema, name)
             if field.fixed:

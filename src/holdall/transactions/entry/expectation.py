@@ -37,11 +37,6 @@ def check_unhooked(schema: ModelSchema, *, derived: bool = True) -> None:
         )
 
 
-def keep_value(field: Field[Any], value: Any) -> Any:
-    """A value as the field would store it, possibly normalised; None if absent."""
-    return None if value is None else field.validate(value)
-
-
 def find_field(schema: ModelSchema, name: str) -> Field[Any]:
     """The field of this name; otherwise an error that suggests the nearest name."""
     field = schema.fields.get(name)

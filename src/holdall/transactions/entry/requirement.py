@@ -14,7 +14,6 @@ from holdall.models.keys.key import ModelKey
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.explanation import describe_difference, show_attribute
 from holdall.tables.commit.lock import Lock, differences
-from holdall.transactions.entry.field_change import former_locks
 
 
 class Requirement:
@@ -30,14 +29,6 @@ class Requirement:
         self.fields = tuple(dict.fromkeys(_own_field(schema, field) for field in clause.fields()))
         self.condition: Condition = clause.condition()
         self._schema = schema
-
-    def holds(self, item: Item) -> bool:
-        """Whether it is true of a stored item."""
-        return holds(self.condition, item)
-
-    def locks(self) -> list[Lock]:
-        """Locks that require that its fields are stored under their present names."""
-        return [lock for field in self.fields for lock in former_locks(self._schema, field)]
 
     def equalities(self) -> dict[Field[Any], Any]:
         """The fields whose values it determines, with those values."""
