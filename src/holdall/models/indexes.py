@@ -24,7 +24,6 @@ from holdall.models.keys.part import (
     decode_components,
     foreign_part,
     join_sort_text,
-    own_part,
     part_attribute,
     segment,
 )
@@ -242,7 +241,7 @@ class PlainIndex(BoundIndex):
         """A range of the values of the field, or of several."""
         if len(self.sort_key) < 2:
             return range_of_plain(clause, self.sort_key, attribute)
-        return range_of_several(clause, self.sort_key, self.schema.sorts, own_part)
+        return range_of_several(clause, self.sort_key, self.schema.sorts)
 
     def advise(self, found: IndexSchema, fields: Iterable[Field[Any]]) -> str:
         """The declaration, after the fields that it needs."""

@@ -82,16 +82,22 @@ class Spelling:
         return self.attribute.type == "S"
 
 
-def range_of(clause: Clause | None, spelling: Spelling) -> Range:
-    """Return the range that a condition describes; `QueryNotSupported` says why a condition is not a range."""
-    if clause is None:
-        return Range(BeginsWith(spelling.path, _value(spelling.head))) if spelling.head else EVERYTHING
-    given = terms(clause)
-    if given is None:
+def list_terms(clause: Clause | None) -> list[Term]:
+    """Return the comparisons of a condition on a sort key; `QueryNotSupported` if it is not a single range."""
+    found = [] if clause is None else terms(clause)
+    if found is None:
         raise QueryNotSupported(
             "a condition on a sort key must be a single range",
             hint="combine comparisons with & in sort=, and pass all other conditions as where=",
         )
+    return found
+
+
+def range_of(clause: Clause | None, spelling: Spelling) -> Range:
+    """Return the range that a condition describes; `QueryNotSupported` says why a condition is not a range."""
+    if clause is None:
+        return Range(BeginsWith(spelling.path, _value(spelling.head))) if spelling.head else EVERYTHING
+    given = list_terms(clause)
     _check_fields(given, [field.name for field in spelling.fields])
     fixed: list[Any] = []
     for position, field in enumerate(spelling.fields):
@@ -145,23 +151,16 @@ def range_of_plain(clause: Clause | None, fields: tuple[Field[Any], ...], attrib
 
 
 def range_of_several(
-    clause: Clause | None,
-    fields: Sequence[Field[Any]],
-    attributes: Sequence[KeyAttribute],
-    piece: Callable[[Field[Any], Any], Any],
+    clause: Clause | None, fields: Sequence[Field[Any]], attributes: Sequence[KeyAttribute]
 ) -> Range:
     """The range of a sort key of several attributes: the first ones are fixed with ==, and the next one is compared."""
-    given = [] if clause is None else terms(clause)
-    if given is None:
-        # range_of refuses it
-        return range_of(clause, Spelling(attributes[0], tuple(fields), piece, lambda field: True))
+    given = list_terms(clause)
     _check_fields(given, [field.name for field in fields])
     fixed: list[tuple[str, Attribute]] = []
     for field, attribute in zip(fields, attributes, strict=True):
         mine = [term for term in given if term.field.name == field.name]
         given = [term for term in given if term.field.name != field.name]
-        spelling = Spelling(attribute, (field,), piece, lambda field: True)
-        found = range_of(All(tuple(mine)) if mine else None, spelling)
+        found = range_of_plain(All(tuple(mine)) if mine else None, (field,), attribute)
         if not given:
             return replace(found, fixed=tuple(fixed))
         if len(mine) != 1 or mine[0].operator != "=":

@@ -21,10 +21,18 @@ from holdall.core.schema import KeyAttribute
 from holdall.core.values import Attribute
 from holdall.errors import InvalidKeyError, ModelDefinitionError, QueryNotSupported
 from holdall.models.codec.peer_form import FIXED_WIDTH, UNORDERED
-from holdall.models.fields.conditions import Clause, Term, terms
+from holdall.models.fields.conditions import Clause, Term
 from holdall.models.keys.form import encode_key_field, plain_attribute
 from holdall.models.keys.part import own_part
-from holdall.models.keys.ranges import EVERYTHING, Range, join_ends, range_of_plain, sides_of, successor
+from holdall.models.keys.ranges import (
+    EVERYTHING,
+    Range,
+    join_ends,
+    list_terms,
+    range_of_plain,
+    sides_of,
+    successor,
+)
 
 if TYPE_CHECKING:
     from holdall.models.fields.field import Field
@@ -203,12 +211,7 @@ class KeyText:
 
     def range(self, clause: Clause | None, known: Mapping[str, Any]) -> Range:
         """The range of keys that a condition describes, where some fields are known."""
-        given = [] if clause is None else terms(clause)
-        if given is None:
-            raise QueryNotSupported(
-                "a condition on a sort key must describe one range",
-                hint="join comparisons with & in sort=, and put the rest into where=",
-            )
+        given = list_terms(clause)
         names = [each.field.name for each in self.placeholders if each.field.name not in known]
         for term in given:
             if term.field.name not in names or term.inside or term.sized:
