@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from holdall.backends.process import Children
 from holdall.core.generator import refuse_generator_function
+from holdall.core.option import check_count
 from holdall.errors import HoldallError, InvalidOptionsError
 from holdall.features import declare_jobs
 from holdall.jobs.declaration import DEFAULT_QUEUE, Job, check_queues, declared_jobs
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from holdall.async_database import AsyncDatabase
 
 logger = logging.getLogger("holdall.worker")
+
+_MOST_AT_ONCE = 1000
 
 
 class WorkerArguments(TypedDict, total=False):
@@ -71,11 +74,14 @@ class Worker:
     ) -> None:
         self._db = db
         self._queues = check_queues(queues)
-        self._concurrency = _check_whole("concurrency", concurrency)
+        check_count(concurrency, "concurrency", _MOST_AT_ONCE)
+        self._concurrency = concurrency
         self._lease = _check_seconds("lease", lease)
         self._interval = _check_seconds("poll_interval", poll_interval)
         self._grace = _check_seconds("grace", grace, least=0.0)
-        self._processes = os.cpu_count() or 1 if processes is None else _check_whole("processes", processes)
+        if processes is not None:
+            check_count(processes, "processes", _MOST_AT_ONCE)
+        self._processes = os.cpu_count() or 1 if processes is None else processes
         self._given = None if jobs is None else {job.name: job for job in map(_check_job, jobs)}
         self._reporter = Reporter(_check_hooks(hooks))
         self._feed: Feed | None = None
@@ -295,12 +301,6 @@ def _check_hooks(hooks: Sequence[Hook]) -> Sequence[Hook]:
             )
         refuse_generator_function(hook, "a hook")
     return hooks
-
-
-def _check_whole(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 1000:
-        raise InvalidOptionsError(f"{name} must be a whole number from 1 to 1000, not {value!r}")
-    return value
 
 
 def _check_seconds(name: str, value: object, *, least: float = 0.01) -> float:

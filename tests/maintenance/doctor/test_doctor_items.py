@@ -325,7 +325,7 @@ def test_the_rate_limits_the_items_read_per_second(db: Database, holdall_clock: 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"segments": 0}, "segments must be a whole number from 1 to 1000, not 0"),
+        ({"segments": 0}, "segments must be a whole number from 1 to 1,000, not 0"),
         ({"rate": 0}, "rate must be a number of items per second above 0, not 0"),
         ({"progress": 1}, "progress must be callable, not 1"),
     ],

@@ -303,7 +303,7 @@ class Wide(Model):
 async def test_mistakes_are_refused_before_anything_is_sent(db: Db) -> None:
     given: Any
     for given, problem in [
-        ({"segments": 0}, "segments must be a whole number from 1 to 1000"),
+        ({"segments": 0}, "segments must be a whole number from 1 to 1,000"),
         ({"rate": -1}, "rate must be a number of items per second"),
         ({"progress": 1}, "progress must be callable"),
         ({"convert": 1}, "convert must be a function, not 1"),

@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from holdall.core.frozen import dataclass
 from holdall.core.nearest_name import suggest_name
+from holdall.core.option import check_switch
 from holdall.errors import (
     AfterCommitError,
     ConflictError,
@@ -82,9 +83,8 @@ def run_options(given: Mapping[str, Any]) -> RunOptions:
     _check(options, "max_backoff", (int, float), 0)
     if options.timeout is not None:
         _check(options, "timeout", (int, float), 0)
-    for name in ("read_only", "strict"):
-        if not isinstance(getattr(options, name), bool):
-            raise InvalidOptionsError(f"{name} must be True or False, not {getattr(options, name)!r}")
+    check_switch(options.read_only, "read_only")
+    check_switch(options.strict, "strict")
     return options
 
 
@@ -97,9 +97,8 @@ def check_transaction(
         if name in RunOptions.__match_args__:
             hint = f"a `with` block is one attempt: use db.run(function, {name}=...)"
         raise InvalidOptionsError(f"a transaction has no option {name!r}", hint=hint)
-    for name, value in (("read_only", read_only), ("strict", strict)):
-        if not isinstance(value, bool):
-            raise InvalidOptionsError(f"{name} must be True or False, not {value!r:.60}")
+    check_switch(read_only, "read_only")
+    check_switch(strict, "strict")
     return TransactionArguments(read_only=read_only, strict=strict)
 
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from holdall.core.context import Context
+from holdall.core.option import check_count, check_progress
 from holdall.core.requests import BatchWrite, DeleteItem, PutItem
 from holdall.core.stamp import STAMP
 from holdall.core.values import Attribute
-from holdall.errors import InvalidOptionsError, InvalidRequestError
+from holdall.errors import InvalidRequestError
 from holdall.models.codec.everyday import ItemEncoder, compile_encoder
 from holdall.models.keys.key import ModelKey, check_unchanged, item_key
 from holdall.models.model import Model
@@ -50,7 +51,8 @@ class Batches:
         rate: float | None = None,
         progress: Callable[[BulkReport], Any] | None = None,
     ) -> None:
-        _check_options(concurrency, progress)
+        check_count(concurrency, "concurrency", _MOST_AT_ONCE)
+        check_progress(progress)
         check_rate(rate)
         for each in schema.family():
             check_batchable(each)
@@ -220,16 +222,3 @@ def check_batchable(schema: ModelSchema) -> None:
         f"{schema.name} cannot be written in batches: {problem}",
         hint="write its items in transactions: db.run, db.update_all or db.delete_all",
     )
-
-
-def _check_options(concurrency: Any, progress: Any) -> None:
-    if (
-        isinstance(concurrency, bool)
-        or not isinstance(concurrency, int)
-        or not 1 <= concurrency <= _MOST_AT_ONCE
-    ):
-        raise InvalidOptionsError(
-            f"concurrency must be a whole number from 1 to {_MOST_AT_ONCE}, not {concurrency!r:.60}"
-        )
-    if progress is not None and not callable(progress):
-        raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")

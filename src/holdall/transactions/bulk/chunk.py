@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from holdall.core.context import Context
 from holdall.core.expressions.renderer import render
 from holdall.core.frozen import replace
+from holdall.core.option import check_count, check_progress, check_switch
 from holdall.core.requests import Query, Scan
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, InvalidRequestError, TransactionTooLarge
@@ -27,7 +28,6 @@ from holdall.tables.commit.retry import RunOptions
 from holdall.tables.flow import discover
 from holdall.transactions.binding import Binding, bind, bind_index
 from holdall.transactions.bulk.treatment import Treatment
-from holdall.transactions.query.arguments import check_switch
 from holdall.transactions.query.question import Question
 from holdall.transactions.query.row import RowMaker, read_again
 from holdall.transactions.query.scan import ScanQuestion
@@ -86,15 +86,14 @@ def make_question(
             raise unknown_field(
                 schema, name, ("sort", "where", "index", "scan", "segments", *ChunkOptions._fields)
             )
-    if scan is True:
+    check_switch(scan, "scan")
+    if scan:
         if components or sort is not None or index is not None:
             raise InvalidOptionsError(
                 "scan=True reads the whole table, so it cannot be used with key components, sort= or index=",
                 hint="leave out scan=True, or express the rest in where=",
             )
         return ScanQuestion(schema, segments=segments, where=where, consistent=True, lock="rows")
-    if scan is not False:
-        raise InvalidOptionsError(f"scan must be True or False, not {scan!r:.60}")
     if not components:
         raise InvalidOptionsError(
             f"no partition key was given, so this would concern every {schema.name}",
@@ -107,22 +106,18 @@ def make_question(
 
 def check_options(chunk: Any, checkpoint: Any, restart: Any, rate: Any, progress: Any) -> ChunkOptions:
     """Check the options; `InvalidOptionsError` names the one that is wrong."""
-    if isinstance(chunk, bool) or not isinstance(chunk, int) or not 1 <= chunk <= _LARGEST_CHUNK:
-        raise InvalidOptionsError(
-            f"chunk must be a whole number from 1 to {_LARGEST_CHUNK}, not {chunk!r:.60}"
-        )
+    check_count(chunk, "chunk", _LARGEST_CHUNK)
     if checkpoint is not None and not (isinstance(checkpoint, str) and 1 <= len(checkpoint) <= _LONGEST_NAME):
         raise InvalidOptionsError(
             f"checkpoint must be a name of 1 to {_LONGEST_NAME} characters, not {checkpoint!r:.60}"
         )
-    check_switch("restart", restart)
+    check_switch(restart, "restart")
     if restart and checkpoint is None:
         raise InvalidOptionsError(
             "restart=True was given without a checkpoint", hint="name it: checkpoint=..."
         )
     check_rate(rate)
-    if progress is not None and not callable(progress):
-        raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
+    check_progress(progress)
     return ChunkOptions(chunk, checkpoint, restart, rate, progress)
 
 

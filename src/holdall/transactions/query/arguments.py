@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdall.core.nearest_name import suggest_name
-from holdall.core.option import check_count
 from holdall.core.schema import KeyAttribute
 from holdall.errors import InvalidFieldError, InvalidOptionsError
 from holdall.models.fields.conditions import Clause
@@ -136,20 +135,6 @@ def check_clause(option: str, given: Any) -> Clause | None:
             f"{option} must be a condition, not {given!r:.60}{compared}",
             hint="wrap plain fields in col(): col(Order.quantity) == 3; key fields need no col(): Order.number > 3",
         )
-    return given
-
-
-def check_limit(limit: Any) -> int | None:
-    """Check a limit."""
-    if limit is not None:
-        check_count(limit, "limit")
-    return limit  # type: ignore[no-any-return]
-
-
-def check_switch(option: str, given: Any) -> bool:
-    """Check an option that is true or false."""
-    if not isinstance(given, bool):
-        raise InvalidOptionsError(f"{option} must be True or False, not {given!r:.60}")
     return given
 
 

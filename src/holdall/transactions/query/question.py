@@ -12,6 +12,7 @@ from typing import Any
 
 from holdall.core.expressions import And, Compare, Condition, In, KeyCondition, Path, Value
 from holdall.core.expressions.renderer import render
+from holdall.core.option import check_count, check_switch
 from holdall.core.requests import Query, Scan
 from holdall.core.rules.expression import paths_of
 from holdall.core.schema import KeyAttribute
@@ -26,10 +27,8 @@ from holdall.tables.commit.lock import all_of, any_of
 from holdall.transactions.binding import Binding
 from holdall.transactions.query.arguments import (
     check_clause,
-    check_limit,
     check_lock,
     check_partition,
-    check_switch,
     check_together,
     find_field,
     find_index,
@@ -65,8 +64,11 @@ class Question:
         self.index = find_index(schema, index)
         self.sort = check_clause("sort", sort)
         self.where = check_clause("where", where)
-        self.limit = check_limit(limit)
-        self.reverse = check_switch("reverse", reverse)
+        if limit is not None:
+            check_count(limit, "limit")
+        self.limit = limit
+        check_switch(reverse, "reverse")
+        self.reverse = reverse
         self.consistent = self._consistency(consistent)
         self.components = check_partition(schema, self._key_fields, components)
         self.only = None if only is None else tuple(find_field(self.schemas, name) for name in only)
@@ -97,7 +99,7 @@ class Question:
 
     def _consistency(self, given: bool | None) -> bool:
         if given is not None:
-            check_switch("consistent", given)
+            check_switch(given, "consistent")
         if self.lags and given:
             raise InvalidOptionsError(
                 f"the index {self.index_name!r} cannot be read consistently",

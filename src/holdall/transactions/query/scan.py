@@ -15,9 +15,9 @@ from holdall.core.context import Context
 from holdall.core.expressions import Condition, In, Path, Value
 from holdall.core.frozen import replace
 from holdall.core.numbers import number_text
+from holdall.core.option import check_count, check_progress, check_switch
 from holdall.core.requests import Page, Scan
 from holdall.core.values import Attribute, Item
-from holdall.errors import InvalidOptionsError
 from holdall.models.fields.conditions import Clause
 from holdall.models.fields.field import Field
 from holdall.models.model import Model
@@ -25,7 +25,6 @@ from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import all_of
 from holdall.transactions.binding import Binding, bind
 from holdall.transactions.current import is_retry
-from holdall.transactions.query.arguments import check_switch
 from holdall.transactions.query.question import Question, family_condition, names_in
 from holdall.transactions.query.row import FoundItem, RowLock, RowMaker, holds_rows
 from holdall.transactions.read.expiry import alive
@@ -88,13 +87,9 @@ class ScanQuestion(Question):
         progress: Callable[[ScanProgress], Any] | None = None,
         lock: RowLock = True,
     ) -> None:
-        if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= _SEGMENTS:
-            raise InvalidOptionsError(
-                f"segments must be a whole number from 1 to {_SEGMENTS:,}, not {segments!r:.60}"
-            )
-        check_switch("consistent", consistent)  # unlike a query, a scan has no default of its own for None
-        if progress is not None and not callable(progress):
-            raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
+        check_count(segments, "segments", _SEGMENTS)
+        check_switch(consistent, "consistent")  # unlike a query, a scan has no default of its own for None
+        check_progress(progress)
         super().__init__(schema, {}, where=where, limit=limit, only=only, consistent=consistent, lock=lock)
         self.segments = segments
         self.progress = progress

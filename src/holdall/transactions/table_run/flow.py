@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeVar
 
 from holdall.core.context import Context
 from holdall.core.frozen import replace
+from holdall.core.option import check_count, check_progress
 from holdall.core.requests import Page, Scan
 from holdall.core.values import Item
-from holdall.errors import InvalidOptionsError
 from holdall.transactions.table_run.pace import Pace, check_rate
 
 _MOST_NOTES = 20
@@ -176,8 +176,6 @@ class TableRun:
 
 def check_run_options(segments: Any, rate: Any, progress: Any, what: str = "items") -> None:
     """Refuse options that no run can have; ``what`` is what the rate counts."""
-    if isinstance(segments, bool) or not isinstance(segments, int) or not 1 <= segments <= 1000:
-        raise InvalidOptionsError(f"segments must be a whole number from 1 to 1000, not {segments!r:.60}")
+    check_count(segments, "segments", 1000)
     check_rate(rate, what)
-    if progress is not None and not callable(progress):
-        raise InvalidOptionsError(f"progress must be callable, not {progress!r:.60}")
+    check_progress(progress)
