@@ -97,6 +97,12 @@ def _open(context: MethodSigContext, parameter: str) -> Call | None:
     return Call(context.context, context.api, options)
 
 
+def _open_on_model(context: MethodSigContext, parameter: str) -> tuple[Call | None, ModelType | None]:
+    """The call, if this is the overload with this parameter, and the model that it names first."""
+    call = _open(context, parameter)
+    return call, None if call is None else call.find_model()
+
+
 # --- keys -------------------------------------------------------------------------------------------------
 
 
@@ -144,8 +150,7 @@ def _is_key(given: Type) -> bool:
 
 def check_get_by(context: MethodSigContext) -> None:
     """Check ``get_by(Account, email="ada@example.com")``."""
-    call = _open(context, "value")
-    model = None if call is None else call.find_model()
+    call, model = _open_on_model(context, "value")
     if call is None or model is None:
         return
     for name, value in call.named.items():
@@ -160,8 +165,7 @@ def check_get_by(context: MethodSigContext) -> None:
 
 def check_query(context: MethodSigContext) -> None:
     """Check ``query(Order, customer="ada")`` and ``query(Order, index="by_product", product="tea")``."""
-    call = _open(context, "components")
-    model = None if call is None else call.find_model()
+    call, model = _open_on_model(context, "components")
     if call is None or model is None or not _is_overload_for(context, call):
         return
     if len(call.positional) > 1:
@@ -224,16 +228,14 @@ def _read_literal(call: Call, given: Expression) -> str | None:
 
 def check_update(context: MethodSigContext) -> None:
     """Check ``db.update(key, note="x")``."""
-    call = _open(context, "values")
-    model = None if call is None else call.find_model()
+    call, model = _open_on_model(context, "values")
     if call is not None and model is not None and len(call.positional) == 1 and not call.is_open:
         call.check_values(model, f'"{model.name}"', model.fields, call.named)
 
 
 def check_blind(context: MethodSigContext) -> None:
     """Check ``tx.update(Order, {...}, {...})`` and ``tx.create_or_put(Order, {...}, {...})``."""
-    call = _open(context, "expected")
-    model = None if call is None else call.find_model()
+    call, model = _open_on_model(context, "expected")
     if call is not None and model is not None:
         for each in (*call.positional[1:], *call.named.values()):
             call.check_fields(model, each, none=True)
@@ -241,8 +243,7 @@ def check_blind(context: MethodSigContext) -> None:
 
 def check_increment(context: MethodSigContext) -> None:
     """Check ``tx.increment(order, quantity=1)``."""
-    call = _open(context, "amounts")
-    model = None if call is None else call.find_model()
+    call, model = _open_on_model(context, "amounts")
     if call is not None and model is not None:
         call.check_values(model, f'"{model.name}"', model.fields, call.named)
 
@@ -262,30 +263,25 @@ def check_item(context: MethodSigContext) -> None:
 
 Check: TypeAlias = Callable[[MethodSigContext], None]
 
-_READER = "holdall.transactions.read.reader.Reader"
-_ASYNC_READER = "holdall.transactions.read.reader.AsyncReader"
-_RUNNER = "holdall.transactions.run.runner.Runner"
-_ASYNC_RUNNER = "holdall.transactions.run.runner.AsyncRunner"
-_BULK_RUNNER = "holdall.transactions.bulk.runner.BulkRunner"
-_ASYNC_BULK_RUNNER = "holdall.transactions.bulk.runner.AsyncBulkRunner"
+_READERS = "holdall.transactions.read.reader.Reader", "holdall.transactions.read.reader.AsyncReader"
+_RUNNERS = "holdall.transactions.run.runner.Runner", "holdall.transactions.run.runner.AsyncRunner"
+_BULK_RUNNERS = (
+    "holdall.transactions.bulk.runner.BulkRunner",
+    "holdall.transactions.bulk.runner.AsyncBulkRunner",
+)
 _WRITES = "holdall.transactions.api.Writes"
 _ITEM = "holdall.models.model.Declared"
 _KEY_MAKER = "holdall.models.keys.key.KeyMaker"
 
-
-def _both(check: Check, *owners: str) -> dict[str, Check]:
-    return dict.fromkeys(owners, check)
-
-
 CHECKS: Mapping[str, Mapping[str, Check]] = {
     "__call__": {_KEY_MAKER: check_key},
-    "get": _both(check_get, _READER, _ASYNC_READER),
-    "get_one": _both(check_get, _READER, _ASYNC_READER),
-    "get_by": _both(check_get_by, _READER, _ASYNC_READER),
-    "query": _both(check_query, _READER, _ASYNC_READER),
-    "update_all": _both(check_query, _BULK_RUNNER, _ASYNC_BULK_RUNNER),
-    "delete_all": _both(check_query, _BULK_RUNNER, _ASYNC_BULK_RUNNER),
-    "update": {**_both(check_update, _RUNNER, _ASYNC_RUNNER), _WRITES: check_blind},
+    "get": dict.fromkeys(_READERS, check_get),
+    "get_one": dict.fromkeys(_READERS, check_get),
+    "get_by": dict.fromkeys(_READERS, check_get_by),
+    "query": dict.fromkeys(_READERS, check_query),
+    "update_all": dict.fromkeys(_BULK_RUNNERS, check_query),
+    "delete_all": dict.fromkeys(_BULK_RUNNERS, check_query),
+    "update": {**dict.fromkeys(_RUNNERS, check_update), _WRITES: check_blind},
     "create_or_put": {_WRITES: check_blind},
     "increment": {_WRITES: check_increment},
     "assign": {_ITEM: check_item},
