@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 
 from holdall.core.generator import is_generator_function
 from holdall.core.internal import internal
+from holdall.core.nearest_name import suggest_name
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, ModelDefinitionError
 from holdall.models.definition.derived import Derived
@@ -82,8 +83,6 @@ class ComputedField(Field[T]):
         self.components: tuple[Field[Any], ...] = tuple(dict.fromkeys(self._find_sources(fields, ())))
 
     def _find_sources(self, fields: Mapping[str, Field[Any]], outer: tuple[str, ...]) -> list[Field[Any]]:
-        from holdall.core.nearest_name import suggest_name
-
         assert self.options.computed is not None
         found: list[Field[Any]] = []
         for name in self.options.computed[1]:

@@ -41,6 +41,7 @@ from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, InvalidValueError
 from holdall.models.codec.annotation import Bounds, Lengths, has_rules, lengths_of, peel
 from holdall.models.codec.codec import codec_for
+from holdall.models.codec.foreign_values import check_safe
 from holdall.models.codec.member import Member, find_member
 from holdall.models.codec.stored_form import show
 from holdall.models.fields.field import Field
@@ -201,8 +202,6 @@ class FieldUpdate:
         try:
             attribute = codec_for(annotation).encode_checked(value)
             if self.field.foreign:
-                from holdall.models.codec.foreign_values import check_safe
-
                 check_safe(attribute)
         except InvalidValueError as error:
             raise self._refuse(error) from None
@@ -381,8 +380,6 @@ class FieldUpdate:
         try:
             codec_for(annotation).decode(attribute)
             if self.field.foreign:
-                from holdall.models.codec.foreign_values import check_safe
-
                 check_safe(attribute)
         except InvalidValueError as error:
             place = f"{error.place}: " if error.place else ""
