@@ -92,14 +92,16 @@ def current_values(item: Declared, hidden: bool) -> dict[str, Any]:
         elif known.is_computed:
             with suppress(InvalidFieldError):  # a source has no value, or was not fetched
                 found[name] = known.peek(item)  # type: ignore[arg-type]
-        elif item._stored is not None and _can_be_shown(known, item):
+        elif is_known(known, item):
             found[name] = known.peek(item)  # type: ignore[arg-type]
     return found
 
 
-def _can_be_shown(field: Field[Any], item: Declared) -> bool:
-    """Whether a field of a loaded item has a value: a stored one, or its default if it was fetched and is absent."""
-    if item._stored is not None and field.stored in item._stored:
+def is_known(field: Field[Any], item: Declared) -> bool:
+    """Whether a loaded item has a value for a field: a stored one, or its default if it was fetched and is absent."""
+    if item._stored is None:
+        return False
+    if field.stored in item._stored:
         return True
     return field.was_fetched(item) and field.absent_value() is not ABSENT  # type: ignore[arg-type]
 
@@ -117,6 +119,6 @@ def initial_values(item: Declared, hidden: bool) -> dict[str, Any]:
             found[name] = known.decode(attribute)
         elif known.is_key:  # a model's own table stores it only in the key
             found[name] = known.peek(item)  # type: ignore[arg-type]
-        elif _can_be_shown(known, item):
+        elif is_known(known, item):
             found[name] = known.absent_value()
     return found

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from holdall.errors import InvalidFieldError
 from holdall.models.codec.adapter import _nodes as nodes_of
 from holdall.models.fields.options import ABSENT
+from holdall.models.item_values import is_known
 from holdall.models.keys.ids import IdKey
 
 if TYPE_CHECKING:
@@ -252,10 +253,7 @@ def _has_value(field: Field[Any], item: Model) -> bool:
         return True
     if field.is_computed:
         return field.name in item.to_dict(hidden=True)
-    stored = item._stored
-    if stored is None:
-        return False
-    return field.stored in stored or (field.was_fetched(item) and field.absent_value() is not ABSENT)
+    return is_known(field, item)
 
 
 def dataclass_fields(fields: Mapping[str, Field[Any]]) -> dict[str, Any]:
