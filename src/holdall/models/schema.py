@@ -133,12 +133,6 @@ class ModelSchema:
         """The module and the name of the class, by which models of the same name differ."""
         return f"{self.model.__module__}.{self.model.__qualname__}"
 
-    def sort_default(self) -> object:
-        """Return the stored sort key that results from the defaults, None if a component has no default."""
-        from holdall.models.keys.key import default_sort
-
-        return default_sort(self)
-
 
 def list_derived(model: type) -> Iterator[ModelSchema]:
     """Yield the models derived from a class; of two with the same name, the one defined later first.

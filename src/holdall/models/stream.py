@@ -17,7 +17,7 @@ from holdall.core.schema import KeyAttribute
 from holdall.core.values import Item
 from holdall.errors import InvalidOptionsError, InvalidRequestError
 from holdall.models.codec.stored_form import plain
-from holdall.models.keys.key import ModelKey, find_stored_key
+from holdall.models.keys.key import ModelKey, default_sort, find_stored_key
 from holdall.models.keys.stored import decode_key
 from holdall.models.marks import FROZEN, Partial
 from holdall.models.model import Model, build_instance
@@ -220,7 +220,7 @@ def _find_own_model(roots: list[ModelSchema], record: StreamRecord) -> ModelSche
     found = [
         model or root for root, model in models if model is not None or not (image and root.form.is_parsed)
     ]
-    certain = [schema for schema in found if sort is not None and schema.sort_default() == sort]
+    certain = [schema for schema in found if sort is not None and default_sort(schema) == sort]
     fitting = (schema for schema in (*certain, *found) if _components(schema, record) is not None)
     return next(fitting, found[0] if found else None)
 

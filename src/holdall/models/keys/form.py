@@ -16,6 +16,7 @@ from holdall.core.schema import KeyAttribute, KeyType, TableSchema
 from holdall.core.values import Attribute, Item
 from holdall.errors import ModelDefinitionError
 from holdall.models.codec.stored_form import plain
+from holdall.models.keys.key import default_sort
 from holdall.models.keys.part import (
     NO_SORT_KEY,
     KeyPart,
@@ -219,10 +220,10 @@ class AncestorForm(KeyForm):
     def model_of(self, schema: ModelSchema, item: Item, sort: object) -> ModelSchema | None:
         """The model whose default for the sort key the item has; an item with none of the defaults is the root's."""
         for each in schema.family():
-            default = each.sort_default()
+            default = default_sort(each)
             if default is not None and sort in (default, str(default)):  # a number may be kept as text
                 return each
-        return schema if schema.name == schema.root or schema.sort_default() is None else None
+        return schema if schema.name == schema.root or default_sort(schema) is None else None
 
 
 class PlainForm(KeyForm):

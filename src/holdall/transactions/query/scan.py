@@ -20,6 +20,7 @@ from holdall.core.requests import Page, Scan
 from holdall.core.values import Attribute, Item
 from holdall.models.fields.conditions import Clause
 from holdall.models.fields.field import Field
+from holdall.models.keys.key import default_sort
 from holdall.models.model import Model
 from holdall.models.schema import ModelSchema
 from holdall.tables.commit.lock import all_of
@@ -121,7 +122,7 @@ def of_model(binding: Binding) -> Condition | None:
         return family_condition(schema)
     if not schema.form.in_key_alone:
         return None
-    defaults = [each.sort_default() for each in schema.family()]
+    defaults = [default_sort(each) for each in schema.family()]
     if schema.name == schema.root or binding.sort is None or None in defaults:
         return None
     sort = binding.sort
