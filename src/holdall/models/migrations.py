@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from holdall.core.values import Attribute, Item
 from holdall.errors import InvalidFieldError, InvalidRequestError, InvalidValueError, ModelDefinitionError
 from holdall.models.codec.stored_form import encode_value, plain
+from holdall.models.definition.field import refuse_field
 from holdall.models.fields.field import Field
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ Conversion: TypeAlias = Callable[[dict[str, Any]], Mapping[str, Any]]
 VERSION = "_v"
 """The attribute that counts how many conversions were applied to an item; absent for none."""
 
-_OF_INDEXES = re.compile(r"gsi\d+_(pk|sk)")
+INDEX_ATTRIBUTE = re.compile(r"gsi\d+_(pk|sk)")
+"""The key attributes of the indexes that models share."""
 
 
 class Migrations:
@@ -149,7 +151,7 @@ def _where(item: Item, keys: Sequence[str]) -> str:
 
 def _is_ours(name: str) -> bool:
     """Whether an attribute is not a field's: it is not passed to conversions, and is computed again afterwards."""
-    return name.startswith("_") or (name.startswith("gsi") and _OF_INDEXES.fullmatch(name) is not None)
+    return name.startswith("_") or (name.startswith("gsi") and INDEX_ATTRIBUTE.fullmatch(name) is not None)
 
 
 def bind_migrations(
@@ -174,15 +176,18 @@ def _renames(cls: type[Model], fields: Mapping[str, Field[Any]]) -> dict[str, st
     for field in fields.values():
         aliases = field.options.aliases
         if isinstance(aliases, str):
-            raise _wrong(
-                cls, field, "aliases must be a list of names, not a text", hint=f'write aliases=["{aliases}"]'
+            raise refuse_field(
+                cls,
+                field.name,
+                "aliases must be a list of names, not a text",
+                hint=f'write aliases=["{aliases}"]',
             )
         for alias in aliases:
             _check_renamed(cls, field)
             if alias in taken or alias in renames or alias.startswith("_"):
-                raise _wrong(
+                raise refuse_field(
                     cls,
-                    field,
+                    field.name,
                     f"the alias {alias!r} begins with an underscore, or is the name of another field",
                 )
             renames[alias] = field.stored
@@ -192,10 +197,10 @@ def _renames(cls: type[Model], fields: Mapping[str, Field[Any]]) -> dict[str, st
 def _check_renamed(cls: type[Model], field: Field[Any]) -> None:
     hint = "keep its old stored name with name="
     if field.is_key:
-        raise _wrong(cls, field, "part of a key cannot be renamed", hint=hint)
+        raise refuse_field(cls, field.name, "part of a key cannot be renamed", hint=hint)
     if field.unique:
         problem = "a unique field cannot be renamed, because its values are reserved under the stored name"
-        raise _wrong(cls, field, problem, hint=hint)
+        raise refuse_field(cls, field.name, problem, hint=hint)
 
 
 def _conversions(
@@ -218,7 +223,3 @@ def _conversions(
                 f"{cls.__name__}: migrations= contains {conversion!r:.60}, which is not callable"
             )
     return found
-
-
-def _wrong(cls: type, field: Field[Any], problem: str, *, hint: str | None = None) -> ModelDefinitionError:
-    return ModelDefinitionError(f"{cls.__name__}.{field.name}: {problem}", hint=hint)

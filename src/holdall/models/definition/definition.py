@@ -5,7 +5,6 @@ Pure. Mistakes raise `ModelDefinitionError`, which names the class and the field
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,18 +18,16 @@ from holdall.models.definition.field import SCALARS, declare_id, define_fields, 
 from holdall.models.definition.home import check_same_key, find_collection, find_home, make_form, name_model
 from holdall.models.definition.hook import has_after_load, list_hooks
 from holdall.models.definition.index import define_indexes
-from holdall.models.fields.field import Field, Key, SortKey
+from holdall.models.fields.field import Field
 from holdall.models.indexes import Index, PlainIndex
-from holdall.models.keys.form import Layout, SharedForm
+from holdall.models.keys.form import KeyForm, Layout, SharedForm
 from holdall.models.keys.template import Template
-from holdall.models.migrations import Conversion, bind_migrations
+from holdall.models.migrations import INDEX_ATTRIBUTE, Conversion, bind_migrations
 from holdall.models.schema import ModelSchema
 
 if TYPE_CHECKING:
     from holdall.models.hydrator import Hydrator, Joiner
     from holdall.models.model import Model
-
-_INDEX_ATTRIBUTE = re.compile(r"gsi\d+_(pk|sk)")
 
 
 def define(
@@ -87,7 +84,7 @@ def define(
         form=form,
         abstract=abstract,
         fields=fields,
-        **_group_fields(fields),
+        **_group_fields(fields, form),
         ttl=expiry,
         version=_version(cls, fields, has_hydrator=fetcher is not None),
         hydrator=fetcher,
@@ -108,15 +105,14 @@ def define(
     _install(cls, schema)
 
 
-def _group_fields(fields: Mapping[str, Field[Any]]) -> dict[str, Any]:
+def _group_fields(fields: Mapping[str, Field[Any]], form: KeyForm) -> dict[str, Any]:
     """The fields in their groups, by the names that a schema has for them."""
-    keys = tuple(field for field in fields.values() if isinstance(field, Key) and not field.is_sort_key)
-    sort_keys = tuple(field for field in fields.values() if isinstance(field, SortKey))
+    key_fields = {field.name: field for field in (*form.keys, *form.sort_keys)}
     return {
-        "keys": keys,
-        "sort_keys": sort_keys,
-        "key_fields": {field.name: field for field in (*keys, *sort_keys)},
-        "mutable_keys": tuple(field for field in (*keys, *sort_keys) if field.codec.kind not in SCALARS),
+        "keys": form.keys,
+        "sort_keys": form.sort_keys,
+        "key_fields": key_fields,
+        "mutable_keys": tuple(field for field in key_fields.values() if field.codec.kind not in SCALARS),
         "plain": tuple(field for field in fields.values() if not field.is_key),
         "timed": tuple(field for field in fields.values() if field.now is not None),
         "computed": tuple(field for field in fields.values() if isinstance(field, ComputedField)),
@@ -159,7 +155,7 @@ def _check(schema: ModelSchema) -> None:
     for name, field in schema.fields.items():
         if field.stored.startswith("_") and schema.form.reserves_names:
             raise refuse_field(cls, name, f"its stored name {field.stored!r} cannot begin with an underscore")
-        if _INDEX_ATTRIBUTE.fullmatch(field.stored) and schema.form.reserves_names:
+        if INDEX_ATTRIBUTE.fullmatch(field.stored) and schema.form.reserves_names:
             raise refuse_field(cls, name, f"its stored name {field.stored} is reserved for indexes")
         if field.stored in by_stored:
             raise refuse_field(

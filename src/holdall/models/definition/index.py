@@ -68,7 +68,7 @@ def _bind(
             slot = _slot(cls, index, sort_key, len(declared))
             bound.append(SlotIndex(index, key, sort_key, form.root, slot))
         elif isinstance(form, AncestorForm):
-            bound.append(_foreign(cls, index, key, sort_key, fields))
+            bound.append(_foreign(cls, index, key, sort_key, fields, form))
         else:
             bound.append(_plain(cls, index, key, sort_key, fields, form))
     bound += form.indexes()
@@ -223,6 +223,7 @@ def _foreign(
     key: tuple[Field[Any], ...],
     sort_key: tuple[Field[Any], ...],
     fields: Mapping[str, Field[Any]],
+    form: AncestorForm,
 ) -> ForeignIndex:
     _check_own(cls, index)
     for field in (*key, *sort_key):
@@ -233,10 +234,7 @@ def _foreign(
                 f"{field.name} is optional, so some items would not be in the index",
                 hint="if that is intended, set sparse=True",
             )
-    included = _list_included(cls, index, fields)
-    keys = tuple(field for field in fields.values() if field.is_key and not field.is_sort_key)
-    sort_keys = tuple(field for field in fields.values() if field.is_sort_key)
-    return ForeignIndex(index, key, sort_key, keys, sort_keys, included)
+    return ForeignIndex(index, key, sort_key, form.keys, form.sort_keys, _list_included(cls, index, fields))
 
 
 def _check_apart(cls: type[Model], bound: Sequence[BoundIndex]) -> None:
