@@ -35,7 +35,7 @@ from holdall.jobs.record import (
     shard_of,
 )
 from holdall.tables.commit.change import Change
-from holdall.tables.commit.flow import commit_once
+from holdall.tables.commit.flow import Refused, commit_once
 from holdall.tables.flow import discover
 from holdall.tables.record import fetch
 
@@ -75,16 +75,21 @@ async def retry_all(context: Context, *, queue: str | None = None, name: str | N
 
 async def _revive(context: Context, record: JobRecord) -> JobRecord | None:
     """Let a job wait again, due now; None if it was changed meanwhile or its key is taken."""
-    layout = await discover(context)
-    job = record if record.raw is None else decode_job(layout, record.raw)
+    job = record if record.raw is None else decode_job(await discover(context), record.raw)
     again = replace(postpone_job(job, context.port.now(), job.error), attempts=0)
+    return again if await _let_wait(context, record, again) is None else None
+
+
+async def _let_wait(context: Context, record: JobRecord, waiting: JobRecord) -> Refused | None:
+    """Store a job as a waiting one, together with its key; refused if it was changed meanwhile or its key is taken."""
+    layout = await discover(context)
     change = Change(context)
-    move_job(change, layout, locate_job(layout, record), again, expect=[_FREE])
-    if again.key is not None:
-        key = JobKey.of(layout, again)
-        free = key.address.absent | JobKey.job.equals(again.id) | JobKey.until.below(again.due)
-        change.put(key, expect=[free])
-    return again if await commit_once(change) is None else None
+    move_job(change, layout, locate_job(layout, record), waiting, expect=[_FREE])
+    if waiting.key is not None:
+        key = JobKey.of(layout, waiting)
+        until = JobKey.until.below(context.port.now())
+        change.put(key, expect=[key.address.absent | JobKey.job.equals(waiting.id) | until], label=_KEY)
+    return await commit_once(change)
 
 
 async def resume(context: Context, *, queue: str | None = None, name: str | None = None) -> int:
@@ -97,14 +102,8 @@ async def resume(context: Context, *, queue: str | None = None, name: str | None
 
 
 async def _resume(context: Context, record: JobRecord) -> JobRecord | None:
-    layout, waiting = await discover(context), replace(record, paused=False)
-    change = Change(context)
-    move_job(change, layout, locate_job(layout, record), waiting, expect=[_FREE])
-    if waiting.key is not None:
-        key = JobKey.of(layout, waiting)
-        until = JobKey.until.below(context.port.now())
-        change.put(key, expect=[key.address.absent | JobKey.job.equals(waiting.id) | until], label=_KEY)
-    refused = await commit_once(change)
+    waiting = replace(record, paused=False)
+    refused = await _let_wait(context, record, waiting)
     if refused is None:
         ring(context, waiting.queue, shard_of(waiting.id))
         return waiting
