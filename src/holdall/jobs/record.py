@@ -10,7 +10,7 @@ job's key is ``holdall#JobKey#<job>#<key>``, that of an occurrence of a recurrin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeAlias
 from urllib.parse import quote
@@ -32,6 +32,9 @@ _PAUSED = "PausedJob"
 JobState: TypeAlias = Literal["waiting", "running", "dead", "paused"]
 """``waiting`` (including for its time), ``running`` (a worker holds it, or held it and died), ``dead`` (given up) or
 ``paused`` (no worker takes it until it is resumed)."""
+
+_KINDS: dict[JobState, str] = {"waiting": "Job", "running": "Job", "dead": "DeadJob", "paused": _PAUSED}
+"""What the partitions of jobs in each state are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,31 +248,15 @@ def job_partition(queue: str, shard: str) -> str:
     return f"holdall#Job#{queue}#{shard}"
 
 
-def dead_partition(queue: str, shard: str) -> str:
-    """The partition of the dead jobs of a queue's shard."""
-    return f"holdall#DeadJob#{queue}#{shard}"
-
-
-def name_paused_partition(queue: str, shard: str) -> str:
-    """The partition of the paused jobs of a queue's shard."""
-    return f"holdall#{_PAUSED}#{queue}#{shard}"
-
-
-def partitions(queue: str, states: tuple[JobState, ...]) -> Iterator[str]:
+def partitions(queue: str, states: Iterable[JobState], shards: str = SHARDS) -> list[str]:
     """All partitions that hold a queue's jobs in these states."""
-    for shard in SHARDS:
-        if "waiting" in states or "running" in states:
-            yield job_partition(queue, shard)
-        if "dead" in states:
-            yield dead_partition(queue, shard)
-        if "paused" in states:
-            yield name_paused_partition(queue, shard)
+    kinds = dict.fromkeys(_KINDS[state] for state in states)
+    return [f"holdall#{kind}#{queue}#{shard}" for shard in shards for kind in kinds]
 
 
-def list_homes(queue: str, id: str) -> tuple[str, ...]:
+def list_homes(queue: str, id: str) -> list[str]:
     """The partitions that can hold a job of a queue."""
-    shard = shard_of(id)
-    return job_partition(queue, shard), dead_partition(queue, shard), name_paused_partition(queue, shard)
+    return partitions(queue, _KINDS, shard_of(id))
 
 
 def locate_job(layout: Layout, job: JobRecord) -> Address:

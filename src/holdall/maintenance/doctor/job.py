@@ -28,15 +28,12 @@ from holdall.jobs.record import (
     JobKey,
     JobRecord,
     Occurrence,
-    dead_partition,
     decode_job,
-    job_partition,
+    list_homes,
     locate_job,
     locate_key,
     locate_occurrence,
-    name_paused_partition,
     partitions,
-    shard_of,
 )
 from holdall.maintenance.doctor.key_filter import KeyFilter
 from holdall.maintenance.doctor.work import Work
@@ -257,11 +254,10 @@ class JobCheck:
 
     async def _exists(self, id: str) -> bool:
         """Whether a queue has a job with this id, in whatever state; twice, because a job may be moved meanwhile."""
-        port, shard = self._work.context.port, shard_of(id)
         for queue in [*await self._list_queues(), *self._unlisted] * 2:
-            for partition in (job_partition, dead_partition, name_paused_partition):
-                query = replace(self._layout.listing(partition(queue, shard)), filter=JobItem.id.equals(id))
-                if await has_items(port, query):
+            for h in list_homes(queue, id):
+                query = replace(self._layout.listing(h), filter=JobItem.id.equals(id))
+                if await has_items(self._work.context.port, query):
                     return True
         return False
 
