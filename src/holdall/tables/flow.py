@@ -150,9 +150,7 @@ async def remove_index(
     target = settings.table_name if table is None else f"{settings.table_prefix}{table}"
     wanted = plan_tables(settings, needs_of(models))
     for pause in _pauses():
-        description = await await_table(context, target, indexes=True)
-        if description is None:
-            raise _explain_no_table(context, target)
+        description = await _require_table(context, target, indexes=True)
         found = find_removable(description, name, wanted, settings)
         if found is None or dry_run:
             return found
@@ -341,8 +339,10 @@ async def _describe_export(context: Context, wanted: WantedTable) -> ExportedTab
     return ExportedTable(schema, await _ttl(context, schema.name), wanted.own)
 
 
-async def _require_table(context: Context, table: str, *, counts: bool = False) -> TableDescription:
-    description = await await_table(context, table, counts=counts)
+async def _require_table(
+    context: Context, table: str, *, indexes: bool = False, counts: bool = False
+) -> TableDescription:
+    description = await await_table(context, table, indexes=indexes, counts=counts)
     if description is None:
         raise _explain_no_table(context, table)
     return description

@@ -41,20 +41,15 @@ def template(tables: Sequence[ExportedTable], access: Access) -> dict[str, Any]:
     }
 
 
-def define_exported(table: ExportedTable) -> dict[str, Any]:
-    """Return the properties of a table in CloudFormation."""
+def _resource(table: ExportedTable) -> dict[str, Any]:
     properties = define_table(table.schema)
     if table.ttl is not None:
         properties["TimeToLiveSpecification"] = {"AttributeName": table.ttl, "Enabled": True}
-    return properties
-
-
-def _resource(table: ExportedTable) -> dict[str, Any]:
     return {
         "Type": "AWS::DynamoDB::Table",
         "DeletionPolicy": "Retain",
         "UpdateReplacePolicy": "Retain",
-        "Properties": define_exported(table),
+        "Properties": properties,
     }
 
 
