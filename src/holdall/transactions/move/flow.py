@@ -261,8 +261,7 @@ class _Move:
             again, self._refused = self._refused, []
             before = len(again)
             for tally, copy, line in again:
-                tally.count("failed", -1)
-                tally.withdraw("problems", line)
+                tally.forget_failure(line)
                 await self._settle_one(tally, copy, (await self._context.port.send(self._read(copy))).item)
 
     def _may_replace(self, stored: Item | None) -> bool:

@@ -85,9 +85,10 @@ class Tally:
         self.note("problems", line)
         return line
 
-    def withdraw(self, name: str, line: str) -> None:
-        """Drop a line that is no longer true."""
-        lines = self.notes.get(name, [])
+    def forget_failure(self, line: str) -> None:
+        """Take back a failure, because the item is processed again."""
+        self.count("failed", -1)
+        lines = self.notes.get("problems", [])
         if line in lines:
             lines.remove(line)
 
