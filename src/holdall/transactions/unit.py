@@ -49,10 +49,7 @@ class Unit(Tracker):
         key = item.key
         known = self.entries.get(key.identity)
         if known is not None and not isinstance(known, Missing):
-            raise ModelTrackedTwiceError(
-                f"{key!r} was already {self._role(known)} in this transaction, so it cannot be created",
-                hint="change the item that you have, or use another key",
-            )
+            raise self._refuse_second(key, known)
         if borrowed:
             from copy import deepcopy
 
@@ -64,15 +61,18 @@ class Unit(Tracker):
         self.check_writable("an item was created")
         known = self.entries.get(key.identity)
         if known is not None and not isinstance(known, Missing):
-            raise ModelTrackedTwiceError(
-                f"{key!r} was already {self._role(known)} in this transaction, so it cannot be created",
-                hint="change the item that you have, or use another key",
-            )
+            raise self._refuse_second(key, known)
         schema = key.schema
         item = build_instance(schema.model, None, None, None)
         fill(item, {**values, **key.components}, complete=False)
         self._keep(item, was_missed=True)
         return item
+
+    def _refuse_second(self, key: ModelKey[Any], known: Entry) -> ModelTrackedTwiceError:
+        return ModelTrackedTwiceError(
+            f"{key!r} was already {self._role(known)} in this transaction, so it cannot be created",
+            hint="change the item that you have, or use another key",
+        )
 
     def _keep(self, item: Model, *, was_missed: bool) -> None:
         adopt(item, Marks(self, held=True))

@@ -20,7 +20,7 @@ from holdall.tables.commit.lock import Lock, all_of, differences, present
 from holdall.tables.commit.plan import Step
 from holdall.transactions.binding import Binding
 from holdall.transactions.entry.claim import Claims
-from holdall.transactions.entry.field_change import build_item, unique_fields
+from holdall.transactions.entry.field_change import build_item
 from holdall.transactions.entry.write_time import Times, find_times, name_times
 from holdall.transactions.read.expiry import absent
 
@@ -89,9 +89,7 @@ class New(Entry):
         check_unchanged(self.key, self.item.__dict__)
         self.times = find_times(binding.schema, now, new=self.item.__dict__)
         attributes = build_item(binding, key, {**self.item.__dict__, **name_times(self.times)})
-        for field in unique_fields(binding):
-            if (value := self.item.__dict__.get(field.name)) is not None:
-                claims.take(binding, field, value, self.key)
+        claims.take_all(binding, self.item.__dict__, self.key)
         put = PutItem(binding.table, attributes, condition, item_on_failure=True)
         return [Step(put, self.key, None, refuse, stampable=not binding.own, marked=not binding.own)]
 

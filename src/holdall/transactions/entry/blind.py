@@ -34,7 +34,6 @@ from holdall.transactions.entry.field_change import (
     guard_unread,
     is_same,
     is_usual,
-    unique_fields,
     update_actions,
 )
 from holdall.transactions.entry.loaded import whole_locks
@@ -242,9 +241,7 @@ class BlindUpdate(Blind):
         assert self.new is not None
         self.times = find_times(binding.schema, now, new=self.new)
         item = build_item(binding, binding.key(self.key), {**self.new, **name_times(self.times)})
-        for field in unique_fields(binding):
-            if (value := self.new.get(field.name)) is not None:
-                claims.take(binding, field, value, self.key)
+        claims.take_all(binding, self.new, self.key)
         put = PutItem(binding.table, item, absent(binding, now), item_on_failure=True)
         return Step(put, self.key, None, stampable=not binding.own, marked=not binding.own)
 

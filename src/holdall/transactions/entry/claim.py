@@ -6,6 +6,7 @@ the same transaction as that item, so the value is taken if and only if the item
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from holdall.core.expressions import Compare, Condition, NotExists, Path, Value
@@ -78,6 +79,12 @@ class Claims:
                 field=field.name,
             )
         self._claims[place] = replace(known, taken_by=owner)
+
+    def take_all(self, binding: Binding, values: Mapping[str, Any], owner: ModelKey[Any]) -> None:
+        """Note that the owner, a new item with these values, takes all values of its unique fields."""
+        for field in binding.schema.plain:
+            if field.unique and (value := values.get(field.name)) is not None:
+                self.take(binding, field, value, owner)
 
     def all(self) -> list[Claim]:
         """All claims, in the order in which they were made."""
