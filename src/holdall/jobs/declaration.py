@@ -16,6 +16,7 @@ from holdall.core.frozen import dataclass
 from holdall.core.generator import refuse_generator_function
 from holdall.core.internal import internal
 from holdall.core.nearest_name import suggest_name
+from holdall.core.option import check_switch
 from holdall.errors import GeneratorRefused, InvalidOptionsError, JobDefinitionError
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def job(name: str, *, every: Any = None, cron: str | None = None, **options: Any
     from holdall.jobs.schedule import schedule
 
     try:
-        checked, times = _check_options(name, options), schedule(every=every, cron=cron)
+        checked, times = _check_options(options), schedule(every=every, cron=cron)
     except InvalidOptionsError as error:
         raise JobDefinitionError(f"the job {name}: {error.message}", hint=error.hint) from None
 
@@ -226,11 +227,12 @@ def check_function(name: str, function: object) -> None:
         raise JobDefinitionError(f"the job {name}: {error.message}", hint=error.hint) from None
 
 
-def _check_options(name: str, given: dict[str, Any]) -> JobOptions:
+def _check_options(given: dict[str, Any]) -> JobOptions:
+    """The options of a job; `InvalidOptionsError` says what is wrong with them."""
     unknown = sorted(given.keys() - set(JobOptions.__match_args__))
     if unknown:
-        raise JobDefinitionError(
-            f"the job {name} has unknown options: {', '.join(unknown)}",
+        raise InvalidOptionsError(
+            f"unknown options: {', '.join(unknown)}",
             hint=suggest_name(unknown[0], [*JobOptions.__match_args__, "every", "cron"], "options"),
         )
     if given.get("once_for") is not None:
@@ -238,28 +240,23 @@ def _check_options(name: str, given: dict[str, Any]) -> JobOptions:
     options = JobOptions(**given)
     check_queue(options.queue)
     if isinstance(options.retries, bool) or not isinstance(options.retries, int) or options.retries < 0:
-        raise JobDefinitionError(
-            f"retries of the job {name} must be a whole number from 0 up, not {options.retries!r}"
-        )
-    _check_seconds(name, "backoff", options.backoff)
+        raise InvalidOptionsError(f"retries must be a whole number from 0 up, not {options.retries!r}")
+    _check_seconds("backoff", options.backoff)
     if options.timeout is not None:
-        _check_seconds(name, "timeout", options.timeout)
-    for option in ("transactional", "process"):
-        if not isinstance(value := getattr(options, option), bool):
-            raise JobDefinitionError(f"{option} of the job {name} must be True or False, not {value!r:.60}")
+        _check_seconds("timeout", options.timeout)
+    check_switch(options.transactional, "transactional")
+    check_switch(options.process, "process")
     if options.transactional and options.process:
-        raise JobDefinitionError(
-            f"the job {name} cannot be both transactional and run in a separate process",
+        raise InvalidOptionsError(
+            "it cannot be both transactional and run in a separate process",
             hint="leave out transactional=True, open a database in the function and run a transaction there",
         )
     return options
 
 
-def _check_seconds(name: str, option: str, value: object) -> None:
+def _check_seconds(option: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise JobDefinitionError(
-            f"{option} of the job {name} must be a number of seconds above 0, not {value!r}"
-        )
+        raise InvalidOptionsError(f"{option} must be a number of seconds above 0, not {value!r}")
 
 
 def _check_schedule(job: Job[*tuple[Any, ...]]) -> None:
