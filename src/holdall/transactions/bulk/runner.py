@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from holdall.core.context import Context
     from holdall.models.fields.conditions import Clause
     from holdall.models.model import Model
-    from holdall.models.schema import ModelSchema
     from holdall.transactions.bulk.api import AsyncBulk, Bulk
     from holdall.transactions.bulk.batch import Batches, BulkReport
     from holdall.transactions.bulk.chunk import ChangeReport, TransactionMaker
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from holdall.transactions.move.flow import MoveArguments, MoveReport
 
 M = TypeVar("M", bound="Model")
+
+_DELETION = object()
 
 
 class BulkRunner(Reader):
@@ -104,9 +105,7 @@ class BulkRunner(Reader):
         """
         finding = components, sort, where, index, scan, segments
         options = chunk, checkpoint, restart, rate, progress
-        flow = _change_all(
-            self, model, lambda treatments, schema: treatments.make_change(schema, change), finding, options
-        )
+        flow = _change_all(self, model, change, finding, options)
         return run(flow, self._context)
 
     def delete_all(
@@ -128,7 +127,7 @@ class BulkRunner(Reader):
         """Delete all items that a query or scan finds, in transactions of up to ``chunk`` items, as in `update_all`."""
         finding = components, sort, where, index, scan, segments
         options = chunk, checkpoint, restart, rate, progress
-        flow = _change_all(self, model, lambda treatments, schema: treatments.Deletion(), finding, options)
+        flow = _change_all(self, model, _DELETION, finding, options)
         return run(flow, self._context)
 
     def _transaction_maker(self) -> TransactionMaker:
@@ -219,9 +218,7 @@ class AsyncBulkRunner(AsyncReader):
         """
         finding = components, sort, where, index, scan, segments
         options = chunk, checkpoint, restart, rate, progress
-        flow = _change_all(
-            self, model, lambda treatments, schema: treatments.make_change(schema, change), finding, options
-        )
+        flow = _change_all(self, model, change, finding, options)
         return await wait(flow, self._context)
 
     async def delete_all(
@@ -243,7 +240,7 @@ class AsyncBulkRunner(AsyncReader):
         """Delete all items that a query or scan finds, in transactions of up to ``chunk`` items, as in `update_all`."""
         finding = components, sort, where, index, scan, segments
         options = chunk, checkpoint, restart, rate, progress
-        flow = _change_all(self, model, lambda treatments, schema: treatments.Deletion(), finding, options)
+        flow = _change_all(self, model, _DELETION, finding, options)
         return await wait(flow, self._context)
 
     def _transaction_maker(self) -> TransactionMaker:
@@ -300,18 +297,22 @@ def _make_batches(
 async def _change_all(
     db: BulkRunner | AsyncBulkRunner,
     model: object,
-    make_treatment: Callable[[Any, ModelSchema], Any],
+    change: Any,
     finding: tuple[Any, ...],
     options: tuple[Any, ...],
 ) -> ChangeReport:
-    """The flow of `update_all` or `delete_all`, once the arguments are checked."""
+    """The flow of `update_all`, or of `delete_all` with `_DELETION` as the change, once the arguments are checked."""
     from holdall.transactions.bulk import chunk as bulk
-    from holdall.transactions.bulk import treatment as treatments
+    from holdall.transactions.bulk.treatment import Assignment, Deletion, Revision, Treatment
     from holdall.transactions.read.target import model_schema
 
     schema = model_schema(model)
     checked = bulk.check_options(*options)
-    treatment = make_treatment(treatments, schema)
+    treatment: Treatment
+    if change is _DELETION:
+        treatment = Deletion()
+    else:
+        treatment = Assignment(schema, change) if isinstance(change, Mapping) else Revision(change)
     components, sort, where, index, scan, segments = finding
     question = bulk.make_question(
         schema, scan=scan, segments=segments, where=where, sort=sort, index=index, components=components

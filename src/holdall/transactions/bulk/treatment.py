@@ -86,11 +86,6 @@ class Revision:
 Treatment: TypeAlias = Deletion | Assignment | Revision
 
 
-def make_change(schema: ModelSchema, change: Any) -> Assignment | Revision:
-    """What the caller wants to be done with each item."""
-    return Assignment(schema, change) if isinstance(change, Mapping) else Revision(change)
-
-
 def _forget_unchanged(unit: Unit, item: Model) -> Loaded | None:
     """The entry of a changed item. An item that was left as it is takes no part in the transaction."""
     entry = unit.entries[item.key.identity]
