@@ -126,6 +126,20 @@ async def settle(port: Port, participants: Iterable[Participant], *handlers: Cal
         ) from errors[0]
 
 
+async def abandon(port: Port, participants: Iterable[Participant], error: BaseException) -> None:
+    """Let the participants of a failed attempt clean up; their errors become notes on ``error``."""
+    for problem in await abandon_all(port, participants):
+        error.add_note(f"cleaning up failed as well: {problem!r}")
+
+
+async def abandon_all(port: Port, participants: Iterable[Participant]) -> list[Exception]:
+    """Let participants clean up after attempts that did not commit; return their errors."""
+    errors: list[Exception] = []
+    for participant in participants:
+        await collect_error(errors, participant.abandon(port))
+    return errors
+
+
 async def collect_error(errors: list[Exception], work: Awaitable[Any]) -> None:
     """Do some work, and collect its error instead of raising it, so that the rest is done too."""
     try:
@@ -173,10 +187,12 @@ async def _prepare_and_write(change: Change, id: str | None) -> Refused | None:
         refused = await port.finish(_write(change, id))
     except BaseException as error:
         if not sent or is_plain_no(error):
-            await port.finish(_abandon(port, prepared, error))
+            await port.finish(abandon(port, prepared, error))
         raise
     if refused is not None and prepared:
-        await port.finish(_abandon(port, prepared, None))
+        errors = await port.finish(abandon_all(port, prepared))
+        if errors:
+            raise errors[0]
     return refused
 
 
@@ -201,18 +217,6 @@ async def _write(change: Change, id: str | None) -> Refused | None:
     if change.participants:
         await settle(port, change.participants)
     return None
-
-
-async def _abandon(port: Port, participants: Iterable[Participant], error: BaseException | None) -> None:
-    """Let participants clean up. Their errors become notes on the error; without one, the first is raised."""
-    errors: list[Exception] = []
-    for participant in participants:
-        await collect_error(errors, participant.abandon(port))
-    if error is None and errors:
-        raise errors[0]
-    for problem in errors:
-        assert error is not None
-        error.add_note(f"while cleaning up: {problem!r}")
 
 
 class Attempts:

@@ -9,7 +9,8 @@ from typing import Any
 from holdall.core.context import Carry, Context
 from holdall.core.port import Port, Turn
 from holdall.errors import AfterCommitError, ContentionError
-from holdall.tables.commit.flow import collect_error
+from holdall.tables.commit.change import Participant
+from holdall.tables.commit.flow import abandon, abandon_all
 from holdall.tables.commit.retry import RunOptions, backoff, final_error, is_retryable, latest_begin
 from holdall.transactions.commit import commit
 from holdall.transactions.current import enter_transaction, exit_transaction, is_retry
@@ -81,7 +82,7 @@ async def _attempt(
             if unit.may_be_committed:  # not repeated or cleaned up, because its writes may be in use
                 if isinstance(error, AfterCommitError):
                     error.result = result
-                await port.finish(_abandon(context, failed, error))
+                await port.finish(abandon(port, _list_prepared(failed), error))
                 raise
             unit.give_back()
             failed.append(unit)
@@ -122,7 +123,7 @@ async def _pause(
         await contender.pause(cause, seconds, latest_begin(options, contender.since))
     except BaseException as error:  # interrupted or cancelled between two attempts
         contender.leave()
-        await context.port.finish(_abandon(context, failed, error))
+        await context.port.finish(abandon(context.port, _list_prepared(failed), error))
         raise
     late = final_error(options, len(failed), contender.since, context.port.now(), cause)
     if late is not None:
@@ -177,7 +178,7 @@ _ONCE = RunOptions(retries=0)
 
 async def _give_up(context: Context, failed: Sequence[Unit], error: BaseException) -> None:
     """End a run that failed: abandon what was prepared, and call the last attempt's failure handlers with the error."""
-    await _abandon(context, failed, error)
+    await abandon(context.port, _list_prepared(failed), error)
     if isinstance(error, Exception):
         for handler in failed[-1].on_failure:
             try:
@@ -186,15 +187,9 @@ async def _give_up(context: Context, failed: Sequence[Unit], error: BaseExceptio
                 error.add_note(f"a failure handler failed as well: {another!r}")
 
 
-async def _abandon(context: Context, units: Sequence[Unit], error: BaseException) -> None:
-    """Let the participants of failed attempts clean up; their failures are noted on ``error``."""
-    for problem in await _abandon_all(context, units):
-        error.add_note(f"cleaning up failed as well: {problem!r}")
-
-
 async def _tidy(context: Context, units: Sequence[Unit], result: Any) -> None:
     """Let the participants of earlier attempts clean up after one that committed."""
-    errors = await _abandon_all(context, units)
+    errors = await abandon_all(context.port, _list_prepared(units))
     if errors:
         raise AfterCommitError(
             f"the transaction is committed, but cleaning up after earlier attempts failed: {errors[0]!r}",
@@ -203,12 +198,8 @@ async def _tidy(context: Context, units: Sequence[Unit], result: Any) -> None:
         ) from errors[0]
 
 
-async def _abandon_all(context: Context, units: Sequence[Unit]) -> list[Exception]:
-    errors: list[Exception] = []
-    for unit in units:
-        for participant in unit.prepared:
-            await collect_error(errors, participant.abandon(context.port))
-    return errors
+def _list_prepared(units: Sequence[Unit]) -> list[Participant]:
+    return [participant for unit in units for participant in unit.prepared]
 
 
 class Contender:
