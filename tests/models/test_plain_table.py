@@ -361,7 +361,7 @@ def test_a_model_that_no_plain_table_could_hold_is_refused_when_it_is_defined() 
         class Flag(Model, table="tables", layout="plain"):
             a: Key[bool]
 
-    with pytest.raises(ModelDefinitionError, match="tells items of"):
+    with pytest.raises(ModelDefinitionError, match="distinguishes items of"):
 
         class Teapot(Product):
             pass

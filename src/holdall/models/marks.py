@@ -94,7 +94,7 @@ class Marks:
         self.increments = {**self.increments, name: amount}
 
     def update(self, name: str, update: FieldUpdate) -> None:
-        """A set or list field is changed by this update, all in all."""
+        """Record the one update that combines all changes of a set or list field."""
         self.seen = {*self.seen, name}
         self.updates = {**self.updates, name: update}
 

@@ -37,7 +37,7 @@ _SLOT = re.compile(r"\{(\w+)[^}]*\}")
 class Declaration(TypedDict):
     """What one class statement declares.
 
-    ``defaults`` tells for each field whether it has a default that also applies to keys; None if the source does not
+    ``defaults`` maps each field to whether it has a default that also applies to keys; to None if the source does not
     show it. ``indexes`` has the fields of each index's partition key: an empty list stands for the table's partition
     key. It is None if the source does not show all of them.
     """

@@ -190,7 +190,7 @@ async def _replan(
     own: int,
     error: Exception,
 ) -> tuple[CommitPlan, int] | None:
-    """A new plan, and how many of its steps are the unit's own, if writes were refused for what they met.
+    """A new plan, and how many of its steps are the unit's own, if writes were refused because of the items they met.
 
     A blind write met a pointer, which is now hydrated; or an update met something stored that it must treat in another
     way. Otherwise None. Each item is hydrated once per attempt; if it changes again, that is contention.

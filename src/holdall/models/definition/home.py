@@ -156,7 +156,7 @@ def _plain_form(
 ) -> PlainForm:
     if root is not None:
         raise ModelDefinitionError(
-            f"{cls.__name__}: nothing in a plain table tells items of {cls.__name__} and {root.name} apart",
+            f"{cls.__name__}: nothing in a plain table distinguishes items of {cls.__name__} and {root.name}",
             hint=f"make {root.name} abstract=True, or use a Template with type=",
         )
     if len(keys) > 1 or len(sort_keys) > 1:

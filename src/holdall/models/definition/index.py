@@ -60,7 +60,7 @@ def _bind(
         _check(cls, index, fields)
         if index.local:
             _check_local(cls, index, form)
-        key = tuple(form.keys) if index.local else tuple(fields[name] for name in index.key)
+        key = form.keys if index.local else tuple(fields[name] for name in index.key)
         sort_key = tuple(fields[name] for name in index.sort_key)
         if isinstance(form, SharedForm):
             _check_alike(cls, index, key)

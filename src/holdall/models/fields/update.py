@@ -95,7 +95,7 @@ class FieldUpdate:
     @property
     @internal
     def is_whole(self) -> bool:
-        """Whether it gives the whole field a value, or none, whatever the field was."""
+        """Whether it sets or removes the whole field, whatever its value was."""
         return not self.inside and self.verb in ("set", "remove")
 
     @internal
@@ -106,7 +106,7 @@ class FieldUpdate:
 
     @internal
     def join(self, later: FieldUpdate) -> FieldUpdate | None:
-        """One update that does what this one and a later one of the same field do; None if there is none."""
+        """Return one update that does the work of this one and a later one of the same field; None if there is none."""
         if later.verb != self.verb or self.verb not in ("add", "discard", "append"):
             return None
         return FieldUpdate(self.field, self.inside, self.verb, [*self.value, *later.value])
@@ -325,14 +325,14 @@ class FieldUpdate:
 
     @internal
     def apply(self, stored: Attribute | None) -> Attribute | None:
-        """The field's attribute after the update of this one; None if absent.
+        """Return what the update makes of the field's stored attribute; None is an absent one.
 
-        `InvalidFieldError` if there is nothing that could be changed so, or the result does not fit the field's type.
+        `InvalidFieldError` if the attribute has nothing to update, or if the result does not fit the field's type.
         """
         return apply_all([self], stored)
 
     def _settle(self, item: Item) -> list[UpdateAction]:
-        """The action that gives the value what the update makes of it; none if it stays as it is."""
+        """The action that stores the updated value; none if the value stays the same."""
         path = self.path
         present = resolve(path, item)
         if self.verb == "set" and isinstance(path.parts[-1], int) and present is None:
@@ -347,7 +347,7 @@ class FieldUpdate:
 
     @internal
     def apply_to(self, value: Any) -> Any:
-        """The field's value after the update of this one: another set or list."""
+        """Return what the update makes of the field's value: a new set or list."""
         if self.verb == "append":
             return [*(value or ()), *self.value]
         kind = frozenset if isinstance(self.value, frozenset) else set
@@ -400,9 +400,9 @@ _PREPARATIONS: dict[Verb, Any] = {
 
 
 def apply_all(updates: Sequence[FieldUpdate], stored: Attribute | None) -> Attribute | None:
-    """The attribute of a field after updates that do not overlap, all made of this one; None if absent.
+    """Return what updates that do not overlap make of their field's stored attribute; None is an absent one.
 
-    `InvalidFieldError` if there is nothing that could be changed so, or the result does not fit the field's type.
+    `InvalidFieldError` if the attribute has nothing to update, or if the result does not fit the field's type.
     """
     first, field = updates[0], updates[0].field
     if first.is_whole:
@@ -422,7 +422,7 @@ def apply_all(updates: Sequence[FieldUpdate], stored: Attribute | None) -> Attri
 
 
 def find_overlap(updates: Sequence[FieldUpdate]) -> tuple[FieldUpdate, FieldUpdate] | None:
-    """Two updates of the same value, or of a value and of something inside it, which the store refuses."""
+    """Return two updates of the same value, or of a value and a part of it, which the store refuses."""
     known: dict[tuple[str | int, ...], FieldUpdate] = {}
     for update in sorted(updates, key=lambda each: len(each.inside)):
         parts = update.path.parts

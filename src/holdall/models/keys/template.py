@@ -348,8 +348,8 @@ class TemplateIndex(BoundIndex):
         return self.texts[0].encode(values)
 
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
-        """Both texts; none if a field has no value: then the item is not in the index. A text that another index has,
-        too, is there if its own fields have values."""
+        """Both texts; none if a field has no value, because the item is then not in the index. A text that another
+        index also uses is stored if its own fields have values."""
         lacking = {field.name for field in self.components if values.get(field.name) is None}
 
         def is_absent(text: KeyText, shared: bool) -> bool:

@@ -257,7 +257,7 @@ class KeyText:
         high: list[tuple[str, bool]] = [(successor(prefix), True)] if prefix else []
         for term in given:
             for operator, value in sides_of(term):
-                # between two texts: what is less than it is not more than the first
+                # the value lies between two texts: what is less than the value is at most the first of them
                 if placeholder.keep(value) != value:
                     operator = {">=": ">", "<": "<="}.get(operator, operator)
                 text = prefix + self.spell(placeholder, value)

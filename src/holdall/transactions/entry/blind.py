@@ -197,8 +197,8 @@ class BlindUpdate(Blind):
         return all_of([of_model, *others])
 
     def _suits(self, other: ModelSchema) -> bool:
-        """Whether the write does for an item of a derived model, too, what its model requires: it leaves its derived
-        attributes right, counts its version and skips no hook."""
+        """Whether the write does everything that another model requires for its items: it updates the derived
+        attributes, counts the version and skips no hook."""
         own, changes = self.key.schema, [*self._changes(), *list_time_changes(self.times)]
         if other is own:
             return True
@@ -300,10 +300,10 @@ class BlindUpdate(Blind):
         return required is None or holds(required, stored)
 
     def adapt(self, binding: Binding, found: Item | None, now: datetime) -> bool:
-        """Plan again for the item that a refused write found; False if that is not what it was refused for.
+        """Plan again for the item that a refused write found; False if the item was not the reason for the refusal.
 
-        A missing item is created, if it should be. Updates that do not fit what is stored are computed here, and the
-        fields are locked; an error, if they cannot be.
+        A missing item is created if the caller wants that. Updates that do not fit what is stored are computed here,
+        and their fields are locked; an update that cannot be computed is an error.
         """
         gone = found is None or has_expired(binding, found, now)
         if gone or self.creates:

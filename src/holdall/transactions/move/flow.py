@@ -255,7 +255,7 @@ class _Move:
             stored = (await self._context.port.send(self._read(copy))).item
 
     async def repeat_refused(self) -> None:
-        """Try items again whose unique value another one had, as long as any succeeds: the other may have lost it."""
+        """Retry items whose unique value another item had, and may have released; stop when no item succeeds."""
         before = None
         while self._refused and len(self._refused) != before:
             again, self._refused = self._refused, []
