@@ -6,6 +6,7 @@ Pure. Mistakes raise `ModelDefinitionError`, which names the class and the field
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdall.core.nearest_name import suggest_name
@@ -226,32 +227,24 @@ def _ttl(
 ) -> Field[Any] | None:
     inherited = next((parent.ttl.name for parent in parents if parent.ttl is not None), None)
     root = next((parent for parent in parents if not parent.abstract), None)
-    if given is not None and root is not None and given != inherited:
-        raise refuse_field(
-            cls,
-            given,
+    wanted = inherited if given is None else given
+    if wanted is None:
+        return None
+    refuse = partial(refuse_field, cls, wanted)
+    if root is not None and wanted != inherited:
+        raise refuse(
             f"{root.name} and its subclasses share their keys, so they must expire by the same field",
             hint=f"set ttl= on {root.name}",
         )
-    given = inherited if given is None else given
-    if given is None:
-        return None
-    if given not in fields:
-        raise refuse_field(
-            cls,
-            given,
-            "ttl= names a field that does not exist",
-            hint=suggest_name(given, fields, "fields"),
-        )
-    field = fields[given]
+    if wanted not in fields:
+        raise refuse("ttl= names a field that does not exist", hint=suggest_name(wanted, fields, "fields"))
+    field = fields[wanted]
     if field.now is not None:
-        raise refuse_field(cls, given, "the field of ttl= cannot have now=: its items would expire at once")
+        raise refuse("the field of ttl= cannot have now=: its items would expire at once")
     if field.codec.number is None and not field.codec.is_time:
-        raise refuse_field(cls, given, "the field of ttl= must be a datetime, an int or a float")
+        raise refuse("the field of ttl= must be a datetime, an int or a float")
     if own and field.codec.is_time and field.codec.stored_as != "epoch":
-        raise refuse_field(
-            cls,
-            given,
+        raise refuse(
             "in a model's own table, the field of ttl= must hold seconds since 1970",
             hint='use an int or a float, or field(stored="epoch")',
         )

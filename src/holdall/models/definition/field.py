@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import typing
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from holdall.core.frozen import replace
@@ -92,20 +93,18 @@ def _make_computed(
     inherited: Field[Any] | None,
     names: Mapping[str, Any],
 ) -> Field[Any]:
+    refuse = partial(refuse_field, cls, name)
     if inherited is not None and not inherited.is_computed:
-        raise refuse_field(
-            cls, name, "a method or property has the same name as a field", hint="rename one of them"
-        )
+        raise refuse("a method or property has the same name as a field", hint="rename one of them")
     try:
         annotation = given.function.__annotations__["return"]
     except (AttributeError, KeyError):
-        raise refuse_field(
-            cls, name, "its method has no return type", hint=f"write def {name}(self) -> int: ..."
-        ) from None
+        raise refuse("its method has no return type", hint=f"write def {name}(self) -> int: ...") from None
     return _field(cls, name, _evaluate(cls, name, annotation, names), given.options)
 
 
 def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[Any]:
+    refuse = partial(refuse_field, cls, name)
     options = given if isinstance(given, FieldOptions) else FieldOptions(given)
     kind: type[Field[Any]] = Field
     origin = typing.get_origin(annotation)
@@ -113,21 +112,17 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
         kind = origin
         (annotation,) = typing.get_args(annotation)
     elif annotation in (Key, SortKey):
-        raise refuse_field(
-            cls, name, f"{annotation.__name__} needs a type", hint=f"write {annotation.__name__}[str]"
-        )
+        raise refuse(f"{annotation.__name__} needs a type", hint=f"write {annotation.__name__}[str]")
     _check_inside(cls, name, annotation)
     try:
         codec = _codec(annotation, options)
         codec.kind  # noqa: B018 - checks, with pydantic if needed, whether the type can be stored at all
     except HoldallError as error:
-        raise refuse_field(cls, name, error.message, hint=error.hint) from error
+        raise refuse(error.message, hint=error.hint) from error
     if options.default is None and codec.nullable:
         pass
     elif options.default is not ABSENT and options.default_factory is not None:
-        raise refuse_field(
-            cls, name, "it has both a default and a default_factory", hint="remove one of them"
-        )
+        raise refuse("it has both a default and a default_factory", hint="remove one of them")
     kind = kind if options.computed is None else ComputedField
     return _check_field(cls, kind(cls.__name__, name, codec, options))
 
@@ -157,21 +152,18 @@ def _make_cased(annotation: Any, options: FieldOptions) -> Codec:
 
 def _check_inside(cls: type[Model], name: str, annotation: Any) -> None:
     """Check that the annotation contains no model, and `Key` or `SortKey` only as its outermost part."""
+    refuse = partial(refuse_field, cls, name)
     from holdall.models.model import Model
 
     for part in _members(annotation):
         kind = typing.get_origin(part) or part
         if kind in (Key, SortKey):
-            raise refuse_field(
-                cls,
-                name,
+            raise refuse(
                 f"{kind.__name__} must be the outermost part of the annotation",
                 hint=f"write {kind.__name__}[...] around the whole type, including Annotated",
             )
         if isinstance(part, type) and issubclass(part, Model):
-            raise refuse_field(
-                cls,
-                name,
+            raise refuse(
                 f"a field cannot hold another model, such as {part.__name__}",
                 hint="store the key of the other item, or make the type a pydantic model or a dataclass",
             )
@@ -186,12 +178,11 @@ def _members(annotation: Any) -> Iterator[Any]:
 
 def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given: Any) -> None:
     """Use a subclass's attribute with the name of an inherited field as the field's new default."""
+    refuse = partial(refuse_field, cls, name)
     inherited = fields[name]
     options = inherited.options
     if options.computed is not None:
-        raise refuse_field(
-            cls, name, "it is computed from other fields", hint="override it with another @computed method"
-        )
+        raise refuse("it is computed from other fields", hint="override it with another @computed method")
     if isinstance(given, FieldOptions):
         keeps = given.default is ABSENT and given.default_factory is None
         options = replace(
@@ -208,17 +199,11 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
             hidden=given.hidden or options.hidden,
         )
         if given.stored not in (None, options.stored):
-            raise refuse_field(
-                cls, name, "stored= differs from that of the inherited field", hint="leave it out"
-            )
+            raise refuse("stored= differs from that of the inherited field", hint="leave it out")
         if given.casing not in (None, options.casing):
-            raise refuse_field(
-                cls, name, "casing= differs from that of the inherited field", hint="leave it out"
-            )
+            raise refuse("casing= differs from that of the inherited field", hint="leave it out")
     elif hasattr(given, "__get__"):
-        raise refuse_field(
-            cls, name, "a method or property has the same name as a field", hint="rename one of them"
-        )
+        raise refuse("a method or property has the same name as a field", hint="rename one of them")
     else:
         options = replace(options, default=given, default_factory=None)
     fields[name] = _check_field(cls, type(inherited)(cls.__name__, name, inherited.codec, options))
@@ -226,67 +211,55 @@ def _override(cls: type[Model], fields: dict[str, Field[Any]], name: str, given:
 
 def _check_field(cls: type[Model], field: Field[Any]) -> Field[Any]:
     """Check that a field's options go together and its default fits; return the field."""
-    options, name = field.options, field.name
+    options, refuse = field.options, partial(refuse_field, cls, field.name)
     if options.default_factory is not None and not callable(options.default_factory):
-        raise refuse_field(cls, name, "its default_factory is not callable")
+        raise refuse("its default_factory is not callable")
     if field.is_key:
         if field.codec.nullable:
-            raise refuse_field(
-                cls, name, "part of a key cannot be None", hint="remove '| None' from its type"
-            )
+            raise refuse("part of a key cannot be None", hint="remove '| None' from its type")
         if options.default is not ABSENT and not field.is_sort_key:
-            raise refuse_field(
-                cls,
-                name,
+            raise refuse(
                 "part of a partition key cannot have a default",
                 hint="pass a value for every item, or use default_factory",
             )
         if options.unique:
-            raise refuse_field(
-                cls,
-                name,
+            raise refuse(
                 "part of a key cannot be unique: the key as a whole already is",
                 hint="remove unique=",
             )
         if options.hidden:
-            raise refuse_field(
-                cls, name, "part of a key cannot be hidden: messages and logs name items by their keys"
-            )
+            raise refuse("part of a key cannot be hidden: messages and logs name items by their keys")
     if options.now is not None:
         _check_now(cls, field)
     if options.unique and field.codec.kind not in SCALARS:
-        raise refuse_field(cls, name, "only a string, number, boolean or bytes field can be unique")
+        raise refuse("only a string, number, boolean or bytes field can be unique")
     if options.unique and options.stored == "json":
-        raise refuse_field(cls, name, "one value has several JSON texts, so it cannot be unique")
+        raise refuse("one value has several JSON texts, so it cannot be unique")
     if isinstance(options.default, Loader):
-        raise refuse_field(
-            cls,
-            name,
+        raise refuse(
             "an attachment is not a field, so it is declared without an annotation",
-            hint=f"remove the annotation: {name} = ...",
+            hint=f"remove the annotation: {field.name} = ...",
         )
     if options.default is not ABSENT:
         try:
             field.options = replace(options, default=field.validate(options.default))
         except HoldallError as error:
             problem = getattr(error, "problem", error.message)
-            raise refuse_field(cls, name, f"its default does not fit its type: {problem}") from None
+            raise refuse(f"its default does not fit its type: {problem}") from None
     return field
 
 
 def _check_now(cls: type[Model], field: Field[Any]) -> None:
     """Check that Holdall can set a field to the time of a write."""
-    options, name = field.options, field.name
+    options, refuse = field.options, partial(refuse_field, cls, field.name)
     if options.now not in ("create", "update"):
-        raise refuse_field(cls, name, f'now= must be "create" or "update", not {options.now!r:.60}')
+        raise refuse(f'now= must be "create" or "update", not {options.now!r:.60}')
     if field.is_key or options.unique or options.version:
-        raise refuse_field(cls, name, "a field with now= cannot be part of a key, unique, or the version")
+        raise refuse("a field with now= cannot be part of a key, unique, or the version")
     if options.default not in (ABSENT, None) or options.default_factory is not None:
-        raise refuse_field(
-            cls, name, "a field with now= cannot have a default", hint="Holdall sets its value"
-        )
+        raise refuse("a field with now= cannot have a default", hint="Holdall sets its value")
     if field.codec.number is None and not field.codec.is_time:
-        raise refuse_field(cls, name, "a field with now= must be a datetime, an int or a float")
+        raise refuse("a field with now= must be a datetime, an int or a float")
 
 
 def declare_id(cls: type[Model], fields: Mapping[str, Field[Any]]) -> IdKey:
@@ -302,29 +275,24 @@ def declare_id(cls: type[Model], fields: Mapping[str, Field[Any]]) -> IdKey:
 
 
 def _check_field_name(cls: type[Model], name: str, fields: Mapping[str, Field[Any]]) -> None:
+    refuse = partial(refuse_field, cls, name)
     from holdall.models.model import Model
 
     if name.startswith("_"):
-        raise refuse_field(
-            cls,
-            name,
+        raise refuse(
             "the name of a field cannot begin with an underscore",
             hint="rename it, or annotate it with ClassVar if it is not a field",
         )
     if name in fields:
         return
     if name in dir(Model):
-        raise refuse_field(
-            cls,
-            name,
+        raise refuse(
             "a field cannot have this name, because every model has an attribute with it",
             hint="rename the field; name= keeps the stored name",
         )
     for base in cls.__mro__[1:]:
         if name in base.__dict__ and not isinstance(base.__dict__[name], Field):
-            raise refuse_field(
-                cls, name, f"it hides an attribute of {base.__name__}", hint="rename the field"
-            )
+            raise refuse(f"it hides an attribute of {base.__name__}", hint="rename the field")
 
 
 def refuse_field(cls: type, field: str, problem: str, *, hint: str | None = None) -> ModelDefinitionError:

@@ -6,8 +6,9 @@ Pure. Mistakes raise `ModelDefinitionError`, which names the class and the index
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from holdall.core.nearest_name import suggest_name
 from holdall.core.rules.schema import MAX_LOCAL_INDEXES, check_schema
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,255}")
 _SLOTS = 20
+
+Refuse: TypeAlias = Callable[..., ModelDefinitionError]
+"""Makes the error about one index: called with the problem, and perhaps ``hint=``."""
 
 
 def define_indexes(
@@ -42,7 +46,7 @@ def define_indexes(
     names = [index.name for index in own]
     for index in own:
         if names.count(index.name) > 1:
-            raise _wrong(cls, index, "the class declares two indexes of this name")
+            raise _refuse(cls, index, "the class declares two indexes of this name")
     known = (index for parent in reversed(parents) for index in parent.indexes.values())
     inherited = [index.declared for index in known if not index.is_of_layout]
     declared = {index.name: index for index in (*inherited, *own)}
@@ -57,184 +61,163 @@ def _bind(
 ) -> list[BoundIndex]:
     bound: list[BoundIndex] = []
     for index in declared:
-        _check(cls, index, fields)
+        refuse = partial(_refuse, cls, index)
+        _check(refuse, index, fields)
         if index.local:
-            _check_local(cls, index, form)
+            _check_local(refuse, index, form)
         key = form.keys if index.local else tuple(fields[name] for name in index.key)
         sort_key = tuple(fields[name] for name in index.sort_key)
         if isinstance(form, SharedForm):
-            _check_alike(cls, index, key)
+            _check_alike(refuse, key)
             check_collection(f"{cls.__name__}: the index {index.name!r}", index.collection)
-            slot = _slot(cls, index, sort_key, len(declared))
+            slot = _slot(refuse, index, sort_key, len(declared))
             bound.append(SlotIndex(index, key, sort_key, form.root, slot))
         elif isinstance(form, AncestorForm):
-            bound.append(_foreign(cls, index, key, sort_key, fields, form))
+            bound.append(_foreign(refuse, index, key, sort_key, fields, form))
         else:
-            bound.append(_plain(cls, index, key, sort_key, fields, form))
+            bound.append(_plain(refuse, index, key, sort_key, fields, form))
     bound += form.indexes()
     _check_apart(cls, bound)
     _check_definitions(cls, bound, form)
     return bound
 
 
-def _check(cls: type[Model], index: Index, fields: Mapping[str, Field[Any]]) -> None:
+def _check(refuse: Refuse, index: Index, fields: Mapping[str, Field[Any]]) -> None:
     if not isinstance(index.name, str) or not _NAME.fullmatch(index.name):
-        raise _wrong(cls, index, "its name is invalid", hint="use letters, digits and . _ -")
+        raise refuse("its name is invalid", hint="use letters, digits and . _ -")
     for part in ("key", "sort_key"):
         if isinstance(getattr(index, part), str):
-            raise _wrong(
-                cls,
-                index,
+            raise refuse(
                 f"{part} must be a list of field names, not a text",
                 hint=f'write {part}=["{getattr(index, part)}"]',
             )
     if not index.key and not index.local:
-        raise _wrong(cls, index, "it has no key", hint='add the fields of its key: key=["field"]')
+        raise refuse("it has no key", hint='add the fields of its key: key=["field"]')
     names = [*index.key, *index.sort_key]
     for name in names:
         if name not in fields:
-            raise _wrong(
-                cls,
-                index,
+            raise refuse(
                 f"the model has no field {name!r}",
                 hint=suggest_name(name, fields, "fields"),
             )
         if names.count(name) > 1:
-            raise _wrong(cls, index, f"it has the field {name!r} twice")
+            raise refuse(f"it has the field {name!r} twice")
 
 
-def _check_local(cls: type[Model], index: Index, form: KeyForm) -> None:
+def _check_local(refuse: Refuse, index: Index, form: KeyForm) -> None:
     keys = form.table_keys()
     if keys is None:
-        raise _wrong(
-            cls,
-            index,
+        raise refuse(
             "a local index would limit every partition of the table that all models share to 10 GB",
             hint="remove local=True, or give the model its own table: table=...",
         )
     if index.key and {*index.key} != {field.name for field in form.keys}:
         names = ", ".join(field.name for field in form.keys)
-        raise _wrong(
-            cls,
-            index,
+        raise refuse(
             f"a local index has the key of its table ({names})",
             hint="leave out key= or local=True",
         )
     if keys[1] is None:
-        raise _wrong(
-            cls,
-            index,
+        raise refuse(
             "a table without a sort key cannot have local indexes",
             hint="declare a SortKey, or remove local=True",
         )
     if not index.sort_key:
-        raise _wrong(cls, index, "it has no sort key", hint='add its fields: sort_key=["field"]')
+        raise refuse("it has no sort key", hint='add its fields: sort_key=["field"]')
 
 
-def _check_alike(cls: type[Model], index: Index, key: Sequence[Field[Any]]) -> None:
+def _check_alike(refuse: Refuse, key: Sequence[Field[Any]]) -> None:
     for field in key:
         if field.codec.kind is None:
-            raise _wrong(
-                cls,
-                index,
+            raise refuse(
                 f"the values of {field.name} have different stored types: 1 and '1' would be found together",
                 hint="index a field of a single type: str, int, UUID, datetime, ...",
             )
 
 
-def _slot(cls: type[Model], index: Index, sort_key: Sequence[Field[Any]], count: int) -> int:
+def _slot(refuse: Refuse, index: Index, sort_key: Sequence[Field[Any]], count: int) -> int:
     if index.include is not None or index.sparse:
-        raise _wrong(
-            cls,
-            index,
+        raise refuse(
             "include= and sparse= are only for models with their own table (table=)",
             hint="remove them: a shared index holds whole items, and only those that have all its fields",
         )
     if index.slot is None and count > 1:
-        raise _wrong(
-            cls, index, "a model with several indexes needs a slot for each", hint="add slot=1, slot=2, …"
-        )
+        raise refuse("a model with several indexes needs a slot for each", hint="add slot=1, slot=2, …")
     slot = 1 if index.slot is None else index.slot
     if isinstance(slot, bool) or not isinstance(slot, int) or not 1 <= slot <= _SLOTS:
-        raise _wrong(cls, index, f"slot must be a whole number from 1 to {_SLOTS}, not {slot!r}")
+        raise refuse(f"slot must be a whole number from 1 to {_SLOTS}, not {slot!r}")
     for field in sort_key:
         if field.codec.kind not in SCALARS:
-            raise _wrong(cls, index, f"{field.name} has no order, so it cannot be part of a sort key")
+            raise refuse(f"{field.name} has no order, so it cannot be part of a sort key")
     return slot
 
 
 def _plain(
-    cls: type[Model],
+    refuse: Refuse,
     index: Index,
     key: tuple[Field[Any], ...],
     sort_key: tuple[Field[Any], ...],
     fields: Mapping[str, Field[Any]],
     form: KeyForm,
 ) -> PlainIndex:
-    _check_own(cls, index)
+    _check_own(refuse, index)
     own = sort_key if index.local else (*key, *sort_key)  # of a local index, the layout has checked the key
     for field in own:
         if field.codec.kind not in ("S", "N", "B"):
-            raise _wrong(cls, index, f"{field.name} is not stored as a string, a number or binary")
+            raise refuse(f"{field.name} is not stored as a string, a number or binary")
     if index.include is not None and not form.is_plain:
-        raise _wrong(
-            cls,
-            index,
+        raise refuse(
             "include= cannot be used with a Template: its rows need the attributes that identify an item",
             hint="leave out include=; if the table's index holds only some attributes, items are fetched by their keys",
         )
     keys = form.table_keys() if index.local else None
     partitions = [plain_attribute(field) for field in key] if keys is None else [keys[0]]
-    projection = projection_of(_list_included(cls, index, fields))
+    projection = projection_of(_list_included(refuse, index, fields))
     found = PlainIndex(index, key, sort_key, partitions, projection)
     found.fetches = not form.is_plain
     return found
 
 
-def _check_own(cls: type[Model], index: Index) -> None:
+def _check_own(refuse: Refuse, index: Index) -> None:
     if index.collection is not None:
-        raise _wrong(cls, index, "collection= is for models in the database's table", hint="leave it out")
+        raise refuse("collection= is for models in the database's table", hint="leave it out")
     if index.slot is not None:
-        raise _wrong(
-            cls, index, "slot= does not apply to a model with its own table (table=)", hint="remove slot="
-        )
+        raise refuse("slot= does not apply to a model with its own table (table=)", hint="remove slot=")
 
 
-def _list_included(cls: type[Model], index: Index, fields: Mapping[str, Field[Any]]) -> list[str] | None:
+def _list_included(refuse: Refuse, index: Index, fields: Mapping[str, Field[Any]]) -> list[str] | None:
     """The attributes that ``include`` names; None for all."""
     if index.include is None:
         return None
     for name in index.include:
         if name not in fields:
-            raise _wrong(
-                cls,
-                index,
+            raise refuse(
                 f"include= names {name!r}, which is not a field",
                 hint=suggest_name(name, fields, "fields"),
             )
         if fields[name].is_key:
-            raise _wrong(cls, index, f"include= names {name!r}, which is part of the key and always included")
+            raise refuse(f"include= names {name!r}, which is part of the key and always included")
     return [fields[name].stored for name in index.include]
 
 
 def _foreign(
-    cls: type[Model],
+    refuse: Refuse,
     index: Index,
     key: tuple[Field[Any], ...],
     sort_key: tuple[Field[Any], ...],
     fields: Mapping[str, Field[Any]],
     form: AncestorForm,
 ) -> ForeignIndex:
-    _check_own(cls, index)
+    _check_own(refuse, index)
     for field in (*key, *sort_key):
         if field.codec.nullable and not index.sparse:
-            raise _wrong(
-                cls,
-                index,
+            raise refuse(
                 f"{field.name} is optional, so some items would not be in the index",
                 hint="if that is intended, set sparse=True",
             )
-    return ForeignIndex(index, key, sort_key, form.keys, form.sort_keys, _list_included(cls, index, fields))
+    return ForeignIndex(
+        index, key, sort_key, form.keys, form.sort_keys, _list_included(refuse, index, fields)
+    )
 
 
 def _check_apart(cls: type[Model], bound: Sequence[BoundIndex]) -> None:
@@ -244,7 +227,7 @@ def _check_apart(cls: type[Model], bound: Sequence[BoundIndex]) -> None:
     for index in bound:
         if isinstance(index, SlotIndex):
             if index.slot in slots:
-                raise _wrong(
+                raise _refuse(
                     cls, index.declared, f"slot {index.slot} is already used by {slots[index.slot].name!r}"
                 )
             slots[index.slot] = index
@@ -253,7 +236,7 @@ def _check_apart(cls: type[Model], bound: Sequence[BoundIndex]) -> None:
         for attribute, part in zip(index.schema.keys, (index.key, index.sort_key), strict=False):
             names = tuple(sorted(field.name for field in part))
             if attribute.name.startswith("_c_") and made_up.setdefault(attribute.name, names) != names:
-                raise _wrong(
+                raise _refuse(
                     cls, index.declared, f"the attribute {attribute.name} would hold two different values"
                 )
 
@@ -265,7 +248,7 @@ def _check_definitions(cls: type[Model], bound: Sequence[BoundIndex], form: KeyF
         return
     local = [index.declared for index in bound if index.local]
     if len(local) > MAX_LOCAL_INDEXES:
-        raise _wrong(
+        raise _refuse(
             cls, local[-1], f"a table can have {MAX_LOCAL_INDEXES} local indexes, and these are {len(local)}"
         )
     for indexes in ((), *((index.schema,) for index in bound)):
@@ -276,5 +259,5 @@ def _check_definitions(cls: type[Model], bound: Sequence[BoundIndex], form: KeyF
             raise ModelDefinitionError(f"{cls.__name__}: {problem}", hint=error.hint) from None
 
 
-def _wrong(cls: type, index: Index, problem: str, *, hint: str | None = None) -> ModelDefinitionError:
+def _refuse(cls: type, index: Index, problem: str, *, hint: str | None = None) -> ModelDefinitionError:
     return ModelDefinitionError(f"{cls.__name__}: the index {index.name!r}: {problem}", hint=hint)
