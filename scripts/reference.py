@@ -563,8 +563,8 @@ def _parameter(parameter: ast.arg, default: ast.expr | None, module: ModuleType)
 def _expand(keywords: ast.arg, module: ModuleType) -> Iterator[str]:
     """The keywords that a typed dictionary stands for: ``**settings: Unpack[Arguments]``."""
     for arguments in _keyword_dicts(keywords, module)[:1]:
-        for line in _fields(arguments).values():
-            yield f"{line.strip()} = ..."
+        for name, line in _fields(arguments).items():
+            yield line.strip() if name in arguments.__required_keys__ else f"{line.strip()} = ..."
 
 
 def _keyword_dicts(keywords: ast.arg | None, module: ModuleType) -> list[Any]:

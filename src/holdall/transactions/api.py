@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Never, ParamSpec, Self, TypeVar, TypeVarTuple, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Literal,
+    Never,
+    ParamSpec,
+    Self,
+    TypedDict,
+    TypeVar,
+    TypeVarTuple,
+    Unpack,
+    overload,
+)
 
 from holdall.core.context import Carry, Context
 from holdall.core.generator import refuse_generator_function
@@ -17,6 +29,7 @@ from holdall.models.model import Model
 from holdall.tables.commit.change import Participant, require_participant
 from holdall.transactions.current import enter_transaction, exit_transaction
 from holdall.transactions.enqueued import PLAN_JOB, Enqueueable, Enqueued
+from holdall.transactions.read.flow import GetArguments
 from holdall.transactions.read.reader import AsyncReader, Reader
 from holdall.transactions.read.target import (
     model_schema,
@@ -38,6 +51,25 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Model)
 P = ParamSpec("P")
 Ts = TypeVarTuple("Ts")
+
+
+class FindArguments(GetArguments, total=False):
+    """The options of a get in a transaction that may return None."""
+
+    create_if_missing: Literal[False]
+
+
+class _WholeArguments(TypedDict, total=False):
+    """The options of a get of whole items."""
+
+    consistent: bool
+    include: Iterable[str]
+
+
+class CreateArguments(_WholeArguments):
+    """The options of a get in a transaction that creates a missing item."""
+
+    create_if_missing: Literal[True] | Mapping[str, Any]
 
 
 class Writes:
@@ -266,49 +298,13 @@ class Transaction(Writes, Reader):
     if TYPE_CHECKING:
 
         @overload
-        def get(
-            self,
-            key: ModelKey[M],
-            /,
-            *,
-            consistent: bool = True,
-            create_if_missing: Literal[False] = False,
-            include: Iterable[str] = (),
-            only: Iterable[Any] | None = None,
-        ) -> M | None: ...
+        def get(self, key: ModelKey[M], /, **options: Unpack[FindArguments]) -> M | None: ...
         @overload
-        def get(
-            self,
-            key: ModelKey[M],
-            /,
-            *,
-            consistent: bool = True,
-            create_if_missing: Literal[True] | Mapping[str, Any],
-            include: Iterable[str] = (),
-        ) -> M: ...
+        def get(self, key: ModelKey[M], /, **options: Unpack[CreateArguments]) -> M: ...
         @overload
-        def get(
-            self,
-            model: type[M],
-            key: object,
-            /,
-            *,
-            consistent: bool = True,
-            create_if_missing: Literal[False] = False,
-            include: Iterable[str] = (),
-            only: Iterable[Any] | None = None,
-        ) -> M | None: ...
+        def get(self, model: type[M], key: object, /, **options: Unpack[FindArguments]) -> M | None: ...
         @overload
-        def get(
-            self,
-            model: type[M],
-            key: object,
-            /,
-            *,
-            consistent: bool = True,
-            create_if_missing: Literal[True] | Mapping[str, Any],
-            include: Iterable[str] = (),
-        ) -> M: ...
+        def get(self, model: type[M], key: object, /, **options: Unpack[CreateArguments]) -> M: ...
         @overload
         def get(self, model: type[M], /, **components: Any) -> M | None: ...
         def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any: ...  # noqa: D102 - as a reader
@@ -337,49 +333,13 @@ class AsyncTransaction(Writes, AsyncReader):
     if TYPE_CHECKING:
 
         @overload
-        async def get(
-            self,
-            key: ModelKey[M],
-            /,
-            *,
-            consistent: bool = True,
-            create_if_missing: Literal[False] = False,
-            include: Iterable[str] = (),
-            only: Iterable[Any] | None = None,
-        ) -> M | None: ...
+        async def get(self, key: ModelKey[M], /, **options: Unpack[FindArguments]) -> M | None: ...
         @overload
-        async def get(
-            self,
-            key: ModelKey[M],
-            /,
-            *,
-            consistent: bool = True,
-            create_if_missing: Literal[True] | Mapping[str, Any],
-            include: Iterable[str] = (),
-        ) -> M: ...
+        async def get(self, key: ModelKey[M], /, **options: Unpack[CreateArguments]) -> M: ...
         @overload
-        async def get(
-            self,
-            model: type[M],
-            key: object,
-            /,
-            *,
-            consistent: bool = True,
-            create_if_missing: Literal[False] = False,
-            include: Iterable[str] = (),
-            only: Iterable[Any] | None = None,
-        ) -> M | None: ...
+        async def get(self, model: type[M], key: object, /, **options: Unpack[FindArguments]) -> M | None: ...
         @overload
-        async def get(
-            self,
-            model: type[M],
-            key: object,
-            /,
-            *,
-            consistent: bool = True,
-            create_if_missing: Literal[True] | Mapping[str, Any],
-            include: Iterable[str] = (),
-        ) -> M: ...
+        async def get(self, model: type[M], key: object, /, **options: Unpack[CreateArguments]) -> M: ...
         @overload
         async def get(self, model: type[M], /, **components: Any) -> M | None: ...
         async def get(self, target: Any, /, *values: Any, **keywords: Any) -> Any: ...  # noqa: D102 - as a reader
