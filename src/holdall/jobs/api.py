@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from holdall.core.port import run, wait
 from holdall.core.shell import Namespace, awaiting, blocking
-from holdall.jobs import flow, listing
-
-if TYPE_CHECKING:
-    from datetime import timedelta
-
-    from holdall.jobs.declaration import Job
-    from holdall.transactions.enqueued import Enqueued
+from holdall.jobs import flow, listing, outbox
 
 
 class Jobs(Namespace):
     """The jobs of a database: enqueue one outside a transaction, and list, retry or delete those that exist."""
 
-    def enqueue(
-        self,
-        job: Job[*tuple[Any, ...]] | str,
-        *args: Any,
-        key: str | None = None,
-        delay: float | timedelta | None = None,
-        queue: str | None = None,
-    ) -> Enqueued:
-        """Enqueue a job at once, in its own transaction. The arguments are those of ``tx.enqueue``."""
-        from holdall.jobs.outbox import enqueue_alone
-
-        flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
-        return run(flow, self._context)
-
+    enqueue = blocking(outbox.enqueue_alone)
     list = blocking(listing.list_jobs)
     page = blocking(listing.fetch_page)
     counts = blocking(listing.counts)
@@ -47,20 +25,7 @@ class Jobs(Namespace):
 class AsyncJobs(Namespace):
     """The jobs of a database: enqueue one outside a transaction, and list, retry or delete those that exist."""
 
-    async def enqueue(
-        self,
-        job: Job[*tuple[Any, ...]] | str,
-        *args: Any,
-        key: str | None = None,
-        delay: float | timedelta | None = None,
-        queue: str | None = None,
-    ) -> Enqueued:
-        """Enqueue a job at once, in its own transaction. The arguments are those of ``tx.enqueue``."""
-        from holdall.jobs.outbox import enqueue_alone
-
-        flow = enqueue_alone(self._context, job, args, key=key, delay=delay, queue=queue)
-        return await wait(flow, self._context)
-
+    enqueue = awaiting(outbox.enqueue_alone)
     list = awaiting(listing.list_jobs)
     page = awaiting(listing.fetch_page)
     counts = awaiting(listing.counts)

@@ -20,4 +20,4 @@ async def copy_object(service: str, key: str) -> None:
 async def enqueue_copies(context: Context, service: str, key: str) -> None:
     """Leave the copying to a worker; while one job for an object waits, no second is enqueued."""
     same = sha256(f"{service}\n{key}".encode()).hexdigest()
-    await enqueue_alone(context, copy_object, (service, key), key=same)
+    await enqueue_alone(context, copy_object, service, key, key=same)

@@ -163,15 +163,14 @@ def plan_job(
 async def enqueue_alone(
     context: Context,
     job: Job[*tuple[Any, ...]] | str,
-    arguments: Sequence[object],
-    *,
+    *args: Any,
     key: str | None = None,
-    delay: object = None,
+    delay: float | timedelta | None = None,
     queue: str | None = None,
 ) -> Enqueued:
-    """Enqueue a job in its own transaction."""
+    """Enqueue a job at once, in its own transaction. The arguments are those of ``tx.enqueue``."""
     outbox = Outbox(context)
-    enqueued = outbox.add(job, arguments, key=key, delay=delay, queue=queue)
+    enqueued = outbox.add(job, args, key=key, delay=delay, queue=queue)
 
     async def body(change: Change) -> None:
         change.join(outbox)

@@ -138,4 +138,4 @@ async def purge_now(context: Context, blob: Blob | str) -> bool:
 async def purge_later(context: Context, *blobs: Blob | str) -> None:
     """Enqueue a job that deletes blobs and their bytes, except those that are attached when it runs."""
     ids = [each if isinstance(each, str) else each.id for each in blobs]
-    await enqueue_alone(context, purge, ids)
+    await enqueue_alone(context, purge, *ids)

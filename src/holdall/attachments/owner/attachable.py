@@ -193,7 +193,7 @@ class Destroying(_Around):
         self._was_stored = self._owner.is_persisted()
         if self._was_stored:
             arguments = (place_of(type(self._owner)), self._known.record_id)
-            self._intent = await enqueue_alone(self._context, destroy_orphans, arguments, delay=60)
+            self._intent = await enqueue_alone(self._context, destroy_orphans, *arguments, delay=60)
 
     async def _leave(self, error: BaseException | None) -> None:
         """If the owner was deleted, delete the rows, then the job. If the body failed, delete only the job."""

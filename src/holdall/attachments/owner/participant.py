@@ -256,7 +256,7 @@ class AttachmentsParticipant(Participant):
             await self._outbox.prepare(port)
         if self._intents:
             context, intents = self._context, self._list_intents()
-            await enqueue_alone(context, DETACH_BATCHES, intents, delay=GIVEN_UP)
+            await enqueue_alone(context, DETACH_BATCHES, *intents, delay=GIVEN_UP)
             for _, _, parts in self._intents:
                 await put_all(port, parts)
         await store_files(self._context, self._home, [file for file, _ in self._files.values()])

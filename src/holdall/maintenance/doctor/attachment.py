@@ -96,7 +96,7 @@ class SlotCheck:
 
         if first.is_stored:
             place = [owner.record_type, owner.record_id, name, intent]
-            enqueue = partial(enqueue_alone, context, detach_batches, [place])
+            enqueue = partial(enqueue_alone, context, detach_batches, place)
             message = (
                 "its files were removed, but the job that deletes them does not exist or has failed for good"
             )
