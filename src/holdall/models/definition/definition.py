@@ -154,19 +154,18 @@ def _check(schema: ModelSchema) -> None:
     cls = schema.model
     by_stored: dict[str, str] = {}
     for name, field in schema.fields.items():
+        refuse = partial(refuse_field, cls, name)
         if field.stored.startswith("_") and schema.form.reserves_names:
-            raise refuse_field(cls, name, f"its stored name {field.stored!r} cannot begin with an underscore")
+            raise refuse(f"its stored name {field.stored!r} cannot begin with an underscore")
         if INDEX_ATTRIBUTE.fullmatch(field.stored) and schema.form.reserves_names:
-            raise refuse_field(cls, name, f"its stored name {field.stored} is reserved for indexes")
+            raise refuse(f"its stored name {field.stored} is reserved for indexes")
         if field.stored in by_stored:
-            raise refuse_field(
-                cls, name, f"its stored name {field.stored!r} is already that of {by_stored[field.stored]}"
-            )
+            raise refuse(f"its stored name {field.stored!r} is already that of {by_stored[field.stored]}")
         by_stored[field.stored] = name
         if field.unique and schema.table is not None:
-            raise refuse_field(cls, name, "a model with its own table (table=) cannot have a unique field")
+            raise refuse("a model with its own table (table=) cannot have a unique field")
         if field.unique and schema.ttl is not None:
-            raise refuse_field(cls, name, "a model whose items expire (ttl=) cannot have a unique field")
+            raise refuse("a model whose items expire (ttl=) cannot have a unique field")
     for field in schema.key_fields.values():
         if schema.table is None and field.codec.kind is None:
             raise refuse_field(
