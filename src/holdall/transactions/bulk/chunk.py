@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from holdall.core.context import Context
-from holdall.core.expressions.renderer import render
 from holdall.core.frozen import replace
 from holdall.core.option import check_count, check_progress, check_switch
 from holdall.core.requests import Query, Scan
@@ -261,7 +260,7 @@ class _Run:
         self.treatment = treatment
         self.options = options
         self.digest = _digest(question, binding, treatment.kind)
-        self.segments = question.segments if isinstance(question, ScanQuestion) else 1
+        self.segments = question.segments
         self.parts: list[_Part] = []
         self._request: Query | Scan | None = None
 
@@ -283,8 +282,6 @@ class _Run:
     def sift(self, items: Sequence[Item]) -> list[Item]:
         """The rows of a page that the store could not leave out itself."""
         question, binding = self.question, self.binding
-        if isinstance(question, ScanQuestion):
-            return list(items)
         within = question.range(binding)
         items = [raw for raw in items if within.admits(raw)]
         if question.expires_unseen(binding):
@@ -352,10 +349,4 @@ def _digest(question: Question, binding: Binding, kind: str) -> str:
     """A digest of what a run does, so that it cannot resume another one."""
     from holdall.core.digests import digest_facts
 
-    if isinstance(question, ScanQuestion):
-        condition = question.condition
-        facts: list[Any] = [binding.table, question.schema.name, question.segments]
-        facts.append(None if condition is None else render({"where": condition}))
-    else:
-        facts = question.identity(binding)
-    return digest_facts([kind, facts], 32)
+    return digest_facts([kind, question.identity(binding)], 32)

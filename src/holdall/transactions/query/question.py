@@ -42,7 +42,10 @@ class Question:
     """A query, before it is sent.
 
     ``schema`` is the model, and ``schemas`` are all models whose items it returns: a query of a collection has several.
+    ``segments`` is the number of parts that are read concurrently; only a scan has several.
     """
+
+    segments = 1
 
     def __init__(
         self,

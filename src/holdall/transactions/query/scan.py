@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
 
 from holdall.core.context import Context
 from holdall.core.expressions import Condition, In, Path, Value
+from holdall.core.expressions.renderer import render
 from holdall.core.frozen import replace
 from holdall.core.numbers import number_text
 from holdall.core.option import check_count, check_progress, check_switch
@@ -109,6 +110,12 @@ class ScanQuestion(Question):
             segments=self.segments,
             consistent=self.consistent or consistent,
         )
+
+    def identity(self, binding: Binding) -> list[Any]:
+        """What identifies this scan, as JSON: a checkpoint belongs to one scan."""
+        condition = self.condition
+        where = None if condition is None else render({"where": condition})
+        return [binding.table, self.schema.name, self.segments, where]
 
     def filter(self, binding: Binding, now: datetime) -> Condition | None:
         """The condition on rows: of the model, matching the caller's condition, not expired."""
