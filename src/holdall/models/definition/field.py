@@ -119,9 +119,8 @@ def _field(cls: type[Model], name: str, annotation: Any, given: Any) -> Field[An
         codec.kind  # noqa: B018 - checks, with pydantic if needed, whether the type can be stored at all
     except HoldallError as error:
         raise refuse(error.message, hint=error.hint) from error
-    if options.default is None and codec.nullable:
-        pass
-    elif options.default is not ABSENT and options.default_factory is not None:
+    has_default = options.default is not ABSENT and not (options.default is None and codec.nullable)
+    if has_default and options.default_factory is not None:
         raise refuse("it has both a default and a default_factory", hint="remove one of them")
     kind = kind if options.computed is None else ComputedField
     return _check_field(cls, kind(cls.__name__, name, codec, options))

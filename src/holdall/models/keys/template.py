@@ -218,20 +218,20 @@ def _local_text(name: str, given: str | Mapping[str, str]) -> dict[str, str]:
 def _check_key(
     cls: type[Model], texts: Sequence[KeyText], keys: Sequence[Key[Any]], sort_keys: Sequence[Key[Any]]
 ) -> None:
-    partition, sort = texts[0], texts[1] if len(texts) == 2 else None
-    in_sort = set() if sort is None else {placeholder.field.name for placeholder in sort.placeholders}
-    for placeholder in (placeholder for text in texts for placeholder in text.placeholders):
+    placeholders = [placeholder for text in texts for placeholder in text.placeholders]
+    for placeholder in placeholders:
         if not placeholder.field.is_key:
             raise refuse_template(
                 cls, f"{placeholder.field.name} is in the key's template, but is not a Key or SortKey"
             )
-    for placeholder in partition.placeholders:
+    for placeholder in texts[0].placeholders:
         if placeholder.field.is_sort_key:
             raise refuse_template(
                 cls, f"{placeholder.field.name} is a SortKey, but is in the template of the partition key"
             )
+    named = {placeholder.field.name for placeholder in placeholders}
     for field in (*keys, *sort_keys):
-        if field.name not in in_sort | {placeholder.field.name for placeholder in partition.placeholders}:
+        if field.name not in named:
             raise refuse_template(cls, f"{field.name} is part of the key, but not in its templates")
 
 
@@ -265,9 +265,8 @@ class TemplateForm(KeyForm):
 
     def encode(self, components: Mapping[str, Any]) -> tuple[KeyPart, KeyPart | None]:
         """Both texts."""
-        return self._partition.render(components), None if self._sort is None else self._sort.render(
-            components
-        )
+        sort = None if self._sort is None else self._sort.render(components)
+        return self._partition.render(components), sort
 
     def partition(self, components: Mapping[str, Any], attribute: KeyAttribute) -> Attribute:
         """The text of the partition key."""
@@ -383,8 +382,5 @@ class TemplateIndex(BoundIndex):
 def _rename(texts: Sequence[KeyText], keys: Sequence[KeyAttribute]) -> str:
     """Templates under the names that a table has, as they are written in Python; ... for one that is missing."""
     pairs = zip_longest(keys, texts[: len(keys)])
-    return (
-        "{"
-        + ", ".join(f"{quote(key.name)}: {quote(text.text) if text else '...'}" for key, text in pairs)
-        + "}"
-    )
+    members = ", ".join(f"{quote(key.name)}: {quote(text.text) if text else '...'}" for key, text in pairs)
+    return f"{{{members}}}"

@@ -145,13 +145,10 @@ class KeyText:
     @property
     def only(self) -> Field[Any] | None:
         """The field that the key attribute itself stores, as it is; None if the key is another text."""
-        field = (
-            self.pieces[0].field
-            if len(self.pieces) == 1 and isinstance(self.pieces[0], Placeholder)
-            else None
-        )
-        is_same = field is not None and (field.stored, field.codec.kind) == (self.attribute.name, "S")
-        return field if is_same and self._casing is None else None
+        if len(self.pieces) > 1 or not self.placeholders or self._casing is not None:
+            return None
+        field = self.placeholders[0].field
+        return field if (field.stored, field.codec.kind) == (self.attribute.name, "S") else None
 
     def _case(self, text: str) -> str:
         return {"lower": text.lower(), "upper": text.upper()}.get(self._casing or "", text)
@@ -169,15 +166,9 @@ class KeyText:
         whole = "".join(piece if isinstance(piece, str) else next(left) for piece in self.pieces)
         match = self._pattern.fullmatch(whole)
         if match is None or list(match.groups()) != texts:
-            placeholder = next(
-                (
-                    placeholder
-                    for placeholder, text, found in zip(self.placeholders, texts, match.groups(), strict=True)
-                    if text != found
-                )
-                if match is not None
-                else iter(self.placeholders)
-            )
+            parsed = [None] * len(texts) if match is None else match.groups()
+            pairs = zip(self.placeholders, texts, parsed, strict=True)
+            placeholder = next(placeholder for placeholder, text, found in pairs if text != found)
             raise placeholder.field.refusal(
                 f"{values[placeholder.field.name]!r:.60} makes the key {whole!r:.100}, which other values make, too",
                 hint="a value must not contain what separates the parts of the key",
