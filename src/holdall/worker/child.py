@@ -54,9 +54,8 @@ def run_message(message: bytes) -> str | None:
     """Run a job in the child; returns the traceback of its error, None if it succeeded."""
     short = True
     try:
-        module, name, record, arguments, short = pickle.loads(
-            message
-        )  # this imports the classes of the arguments
+        # this imports the classes of the arguments
+        module, name, record, arguments, short = pickle.loads(message)
         if module != "__main__":  # already imported, under another name
             import_module(module)
         current.set(RunningJob(record))

@@ -304,6 +304,5 @@ def _describe(error: BaseException) -> str:
     text = lines.encode("utf-8", "backslashreplace").decode()  # filenames can contain lone surrogates
     if len(text) <= _LONGEST_ERROR:
         return text
-    return (
-        f"{type(error).__qualname__}: …{text[-_LONGEST_ERROR:]}"  # the end of a long message lacks the type
-    )
+    # the end of a long message lacks the type
+    return f"{type(error).__qualname__}: …{text[-_LONGEST_ERROR:]}"
