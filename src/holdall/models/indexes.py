@@ -178,10 +178,14 @@ class ForeignIndex(BoundIndex):
         included: Sequence[str] | None,
     ) -> None:
         self._partition = foreign_attribute(key, keys, sort_keys)
-        self._sort = foreign_attribute(sort_key, keys, sort_keys) if sort_key else None
+        sort = foreign_attribute(sort_key, keys, sort_keys) if sort_key else None
         projection = projection_of(included)
-        schema = IndexSchema(index.name, self._partition, self._sort, projection, index.local)
-        super().__init__(index, key, sort_key, schema)
+        super().__init__(
+            index, key, sort_key, IndexSchema(index.name, self._partition, sort, projection, index.local)
+        )
+        pairs = ((key, self._partition), (sort_key, sort))
+        made = [(fields, each) for fields, each in pairs if each is not None]
+        self._derived = [(fields, each) for fields, each in made if each.name.startswith("_c_")]
 
     def partition(self, values: Mapping[str, Any]) -> Attribute:
         """Return the partition key in the index."""
@@ -192,9 +196,8 @@ class ForeignIndex(BoundIndex):
     def recover(self, item: Item) -> dict[str, Any]:
         """Return the fields that a row holds only inside a derived attribute."""
         found: dict[str, Any] = {}
-        for fields, attribute in ((self.key, self._partition), (self.sort_key, self._sort)):
-            stored = None if attribute is None else item.get(attribute.name)
-            if stored is not None and attribute is not None and attribute.name.startswith("_c_"):
+        for fields, attribute in self._derived:
+            if (stored := item.get(attribute.name)) is not None:
                 missing = [field for field in fields if field.stored not in item and not field.is_key]
                 values = decode_components(fields, plain(stored)) if missing else {}
                 found |= {field.name: values[field.name] for field in missing}
@@ -202,11 +205,7 @@ class ForeignIndex(BoundIndex):
 
     def attributes(self, values: Mapping[str, Any]) -> Mapping[str, Attribute | None]:
         """Return its derived attributes; fields and the table's key are stored anyway."""
-        found: dict[str, Attribute | None] = {}
-        for fields, attribute in ((self.key, self._partition), (self.sort_key, self._sort)):
-            if attribute is not None and attribute.name.startswith("_c_"):
-                found[attribute.name] = _foreign_value(fields, attribute, values)
-        return found
+        return {each.name: _foreign_value(fields, each, values) for fields, each in self._derived}
 
     def range(self, clause: Clause | None, components: Mapping[str, Any], attribute: KeyAttribute) -> Range:
         """A range of texts, or of one number."""
