@@ -250,10 +250,8 @@ class Unit(Tracker):
                     found.append(ItemChange(entry.key, before, readable_values(entry.item)))
             elif isinstance(entry, BlindUpdate):
                 old = {f.name: None if a is None else f.decode(a) for f, a in entry.expected.items()}
-                components = dict(entry.key.components)
-                found.append(
-                    ItemChange(entry.key, {**components, **old}, {**components, **old, **entry.values})
-                )
+                before = {**entry.key.components, **old}
+                found.append(ItemChange(entry.key, before, {**before, **entry.values}))
             elif isinstance(entry, BlindPut):
                 found.append(ItemChange(entry.key, None, dict(entry.values)))
             elif isinstance(entry, BlindDelete):

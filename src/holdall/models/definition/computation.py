@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Never, TypeVar
 from holdall.core.generator import is_generator_function
 from holdall.core.internal import internal
 from holdall.core.nearest_name import suggest_name
-from holdall.core.values import Attribute, Item
+from holdall.core.values import Attribute
 from holdall.errors import InvalidFieldError, ModelDefinitionError
 from holdall.models.definition.derived import Derived
 from holdall.models.fields.field import Field
@@ -125,16 +125,13 @@ class ComputedField(Field[T]):
             if self.name in item.__dict__:  # a row of an index, whose key contains it
                 return item.__dict__[self.name]
             if self.was_fetched(item) and self.stored in stored:
-                return self._read_part(item, stored)
+                # kept, as a field that was read
+                return item.__dict__.setdefault(self.name, self.decode(stored[self.stored]))
             if not self.was_fetched(item) and not all(field.was_fetched(item) for field in self.components):
                 raise self.refusal(
                     "it was not fetched", hint="fetch the whole item, or add the field to only="
                 )
         return self.compute({field.name: read(field) for field in self.components})
-
-    def _read_part(self, item: Model, stored: Item) -> Any:
-        """Return the stored value of an item that was fetched in part, and keep it, as a field that was read."""
-        return item.__dict__.setdefault(self.name, self.decode(stored[self.stored]))
 
     @internal
     def compute(self, values: Mapping[str, Any]) -> Any:
