@@ -1,7 +1,7 @@
 """Where downloads of artifacts are tested: every kind of service, both colours, with a cache.
 
 A test is written once, as ``async def test(store: Store)``, and runs in the colours of `rig.files`, on its services:
-a meddler can act between requests, and parts may be small.
+a recorder can act between requests, and parts may be small.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from rig.colour import Test, run_in
-from rig.files import PART, Meddler, Rig, Way, open_rig, pattern
+from rig.files import PART, InterceptedService, Rig, Way, open_rig, pattern
 
 from holdall.artifacts.alias import flow as alias_flow
 from holdall.artifacts.settings import ArtifactSettings
@@ -29,7 +29,7 @@ __all__ = [
     "EVERYWHERE",
     "PART",
     "SMALL",
-    "Meddler",
+    "InterceptedService",
     "Store",
     "Way",
     "on",

@@ -234,13 +234,13 @@ async def test_a_retried_change_sends_one_event_with_the_state_it_replaced(hall:
             if len(writes) == 1:
                 rig = hall.rig
                 files = {"main": rig.db._services.service("main")}
-                other = Database("memory:", backend=rig.meddler.inner, files=files)
+                other = Database("memory:", backend=rig.recorder.inner, files=files)
                 other.artifacts.put_alias("model", "prod", 2)
 
-    hall.rig.meddler.before = interfere
+    hall.rig.recorder.before = interfere
     await hall.artifacts.put_alias("model", "prod", 1, 2, 50)
     assert len(writes) == 2
-    hall.rig.meddler.before = lambda request: None
+    hall.rig.recorder.before = lambda request: None
     await hall.rig.drain()
     moves = sorted(hall.received, key=lambda event: event.at)
     assert [(event.before, event.after) for event in moves] == [
@@ -253,7 +253,7 @@ async def test_a_retried_change_sends_one_event_with_the_state_it_replaced(hall:
 async def test_a_change_whose_reply_is_lost_sends_its_event(hall: Hall) -> None:
     await hall.publish()
     hall.listen()
-    hall.rig.meddler.after = lose_after(TransactWrite)
+    hall.rig.recorder.after = lose_after(TransactWrite)
     with pytest.raises(OutcomeUnknown):
         await hall.artifacts.put_alias("model", "prod", 1)
     assert await hall.drain_events() == [("alias_moved", None, "prod")]

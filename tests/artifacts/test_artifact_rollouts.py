@@ -168,7 +168,7 @@ async def test_users_only_ever_move_into_the_new_version(shop: Shop) -> None:
 @in_one
 async def test_each_step_is_one_transaction_of_alias_rollout_history_and_job(shop: Shop) -> None:
     await shop.start()
-    requests = shop.rig.meddler.requests
+    requests = shop.rig.recorder.requests
     requests.clear()
     await shop.artifacts.advance_rollout("model", "prod")
     (write,) = [each for each in requests if each.writes]
@@ -525,7 +525,7 @@ async def mark_deleted(shop: Shop, sk: str, deleted: bool) -> None:
     layout = await shop.rig.now(shop.rig.db.table.layout())
     step = Set(path("is_deleted"), Value({"BOOL": deleted}))
     key = {layout.partition.name: {"S": "model"}, layout.sort.name: {"S": sk}}
-    backend = shop.rig.meddler.inner
+    backend = shop.rig.recorder.inner
     backend.send_blocking(UpdateItem(layout.table, key, Update((step,))))
 
 
@@ -541,10 +541,10 @@ async def test_deleting_a_version_with_its_aliases_supersedes_the_rollout(shop: 
 
 
 def other(shop: Shop) -> Any:
-    """The artifacts as seen by another process, whose requests the meddler does not see."""
+    """The artifacts as seen by another process, whose requests the recorder does not see."""
     rig = shop.rig
     service = rig.db._services.service("main")
-    return Database("memory:", backend=rig.meddler.inner, files={"main": service}).artifacts
+    return Database("memory:", backend=rig.recorder.inner, files={"main": service}).artifacts
 
 
 def act_before_next_write(shop: Shop, act: Callable[[Any], Any]) -> None:
@@ -552,10 +552,10 @@ def act_before_next_write(shop: Shop, act: Callable[[Any], Any]) -> None:
 
     def interfere(request: Any) -> None:
         if isinstance(request, TransactWrite):
-            shop.rig.meddler.before = lambda request: None
+            shop.rig.recorder.before = lambda request: None
             act(other(shop))
 
-    shop.rig.meddler.before = interfere
+    shop.rig.recorder.before = interfere
 
 
 @in_both
@@ -572,10 +572,10 @@ async def test_a_read_during_a_step_sees_the_step_and_not_a_superseded_rollout(s
 
     def interfere(request: Any) -> None:
         if isinstance(request, GetItem):
-            shop.rig.meddler.after = lambda request: None
+            shop.rig.recorder.after = lambda request: None
             other(shop).advance_rollout("model", "prod")
 
-    shop.rig.meddler.after = interfere
+    shop.rig.recorder.after = interfere
     seen = await shop.artifacts.rollout("model", "prod")
     assert (seen.state, seen.percent) == ("running", 50)
 
@@ -591,7 +591,7 @@ async def test_a_pause_just_before_the_job_s_write_stops_it(shop: Shop) -> None:
             writes.append(request)
             other(shop).pause_rollout("model", "prod")
 
-    shop.rig.meddler.before = interfere
+    shop.rig.recorder.before = interfere
     assert await shop.after(0) == 1
     assert writes
     assert (await shop.state(), await shop.weights()) == ("paused", {"1": 95, "2": 5})
@@ -632,7 +632,7 @@ def die_after(shop: Shop, requests: int, *, counting: bool = True) -> Callable[[
 
     Without ``counting``, the count begins with the first write: reading the queues changes nothing.
     """
-    meddler, sent, lost = shop.rig.meddler, 0, False
+    recorder, sent, lost = shop.rig.recorder, 0, False
 
     def die(request: Any) -> None:
         nonlocal sent, lost, counting
@@ -643,10 +643,10 @@ def die_after(shop: Shop, requests: int, *, counting: bool = True) -> Callable[[
         sent += counting
 
     def revive() -> bool:
-        meddler.before = lambda request: None
+        recorder.before = lambda request: None
         return lost
 
-    meddler.before = die
+    recorder.before = die
     return revive
 
 
@@ -695,7 +695,7 @@ async def test_a_process_that_dies_while_it_starts_a_rollout_starts_all_or_nothi
 @in_both
 async def test_a_step_whose_reply_is_lost_is_taken_once(shop: Shop) -> None:
     await shop.start()
-    shop.rig.meddler.after = lose_after(TransactWrite)
+    shop.rig.recorder.after = lose_after(TransactWrite)
     shop.rig.clock.forward(61)
     assert (await shop.rig.drain(lease=LEASE)).failed == 1
     assert await shop.weights() == {"1": 50, "2": 50}
@@ -707,7 +707,7 @@ async def test_a_step_whose_reply_is_lost_is_taken_once(shop: Shop) -> None:
 
 @in_one
 async def test_a_rollout_whose_start_lost_its_reply_runs_to_its_end(shop: Shop) -> None:
-    shop.rig.meddler.after = lose_after(TransactWrite)
+    shop.rig.recorder.after = lose_after(TransactWrite)
     with pytest.raises(OutcomeUnknown):
         await shop.start()
     assert (await shop.after(61), await shop.after(3601)) == (1, 1)

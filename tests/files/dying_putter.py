@@ -10,14 +10,14 @@ import signal
 import sys
 from typing import Any
 
-from rig.files import Meddler, service_at
+from rig.files import InterceptedService, service_at
 
 from holdall import Database
 from holdall.core.objects import UploadPart
 
 
 def main(where: str, key: str, path: str, parts: int) -> None:
-    service = Meddler(service_at(where))
+    service = InterceptedService(service_at(where))
     arrived = 0
 
     def count(request: Any) -> None:

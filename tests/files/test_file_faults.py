@@ -30,7 +30,7 @@ DATA = pattern(7 * PART + 1)
 
 
 def fail_requests(*kinds: type[Any], error: Exception, at: int = 1) -> Any:
-    """A function for `Meddler.before` or ``after`` that fails requests of these kinds, from the nth on."""
+    """A function for `InterceptedService.before` or ``after`` that fails requests of these kinds, from the nth on."""
     seen = 0
 
     def fail(request: Any) -> None:

@@ -276,7 +276,7 @@ async def test_a_failed_download_keeps_the_existing_file_and_leaves_nothing_else
 
 
 def fail_reads(start: int) -> Any:
-    """A function for `Meddler.before` that fails reads from this position on."""
+    """A function for `InterceptedService.before` that fails reads from this position on."""
 
     def fail(request: Any) -> None:
         if isinstance(request, GetObject) and request.start >= start:

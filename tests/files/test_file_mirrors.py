@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig.files import Meddler, Rig, Way, bucket_service, open_rig, pattern
+from rig.files import InterceptedService, Rig, Way, bucket_service, open_rig, pattern
 from rig.torture import start_source
 
 from holdall import Database
@@ -56,9 +56,9 @@ def report(**numbers: Any) -> MirrorReport:
     return MirrorReport("copy", **(usual | numbers))
 
 
-def copy_of(files: Rig) -> Meddler:
+def copy_of(files: Rig) -> InterceptedService:
     """The mirror ``copy``, whose requests a test can intercept."""
-    found: Meddler = files.db._services.service("copy")
+    found: InterceptedService = files.db._services.service("copy")
     return found
 
 
@@ -230,7 +230,7 @@ def test_failed_deletions_in_a_mirror_are_reported(way: Way) -> None:
 
 
 def test_if_one_mirror_is_down_the_others_are_still_updated() -> None:
-    first, second = Meddler(MemoryService()), Meddler(MemoryService())
+    first, second = InterceptedService(MemoryService()), InterceptedService(MemoryService())
     named: dict[str, Any] = {"main": MemoryService(), "first": first, "second": second}
     named["mirrored"] = "mirror:main,first,second"
 

@@ -15,7 +15,7 @@ from holdall.errors import IntegrityError, ServiceUnavailableError
 
 
 def fail_parts(files: Rig, at: int) -> Any:
-    """A function for `Meddler.before`: parts from this number on fail."""
+    """A function for `InterceptedService.before`: parts from this number on fail."""
 
     def fail(request: Any) -> None:
         if isinstance(request, UploadPart) and request.number >= at:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rig.files import SECRET, Meddler, bucket_service, pattern
+from rig.files import SECRET, InterceptedService, bucket_service, pattern
 from rig.machine import strip_machine
 from rig.servers import ENVIRONMENT, start_server
 
@@ -108,12 +108,12 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
 
 
 def test_a_service_can_be_an_object_beside_others_given_by_url() -> None:
-    own = Meddler(MemoryService())
+    own = InterceptedService(MemoryService())
     with Database("memory:", files={"own": own, "plain": "memory:"}, default_service="own") as db:
         db.files.put("it", b"bytes")
         assert own.bytes_in == 5
         assert not db.files["plain"].exists("it")
-    with Database("memory:", files=Meddler(MemoryService())) as db:
+    with Database("memory:", files=InterceptedService(MemoryService())) as db:
         assert db.files.service == "default"
         db.files.put("it", b"bytes")
 

@@ -274,7 +274,7 @@ async def test_a_job_with_an_item_of_an_unknown_model_fails_and_is_kept(
     _forget(monkeypatch, "Order")
     db.context.state.forget_tables()  # as in a worker that never used the model
     await db.drain()
-    record = await db.only()
+    record = await db.get_only()
     assert record.state == "dead"
     assert "the model Order" in str(record.error)
     monkeypatch.undo()
@@ -340,7 +340,7 @@ async def test_arguments_that_cannot_be_stored_are_refused_before_anything_is_se
         await db.commit(body)
     with pytest.raises(InvalidJobArgumentsError, match=message):
         await db.enqueue("declared-elsewhere", "first", argument)
-    assert not [request for request in db.meddler.requests if request.writes]
+    assert not [request for request in db.recorder.requests if request.writes]
 
 
 @everywhere

@@ -157,9 +157,9 @@ async def test_a_dead_job_can_be_retried_with_all_its_attempts(db: Rig) -> None:
     record = await db.jobs.retry(handle.id)
     assert (record.id, record.state, record.attempts) == (handle.id, "waiting", 0)
     assert "hopeless" in str(record.error)
-    assert await db.only() == record
+    assert await db.get_only() == record
     await db.drain()
-    assert (await db.only()).state == "dead"
+    assert (await db.get_only()).state == "dead"
     assert done == ["", ""]
 
 
@@ -193,7 +193,7 @@ async def test_retry_all_skips_dead_jobs_whose_key_is_taken(db: Rig) -> None:
     await db.drain()
     await db.enqueue(hopeless, 3, key="a", delay=60)
     assert await db.jobs.retry_all() == 1
-    assert [record.arguments for record in await db.dead()] == ["[1]"]
+    assert [record.arguments for record in await db.list_dead()] == ["[1]"]
 
 
 @everywhere
@@ -203,7 +203,7 @@ async def test_a_dead_job_whose_key_is_taken_stays_dead(db: Rig) -> None:
     await db.enqueue(hopeless, key="k", delay=60)
     with pytest.raises(JobBusyError):
         await db.jobs.retry(first.id)
-    assert [record.id for record in await db.dead()] == [first.id]
+    assert [record.id for record in await db.list_dead()] == [first.id]
 
 
 @in_memory
@@ -255,12 +255,12 @@ async def test_a_job_that_starts_during_its_deletion_is_not_deleted(db: Rig) -> 
 
     def meddle(request: Any) -> None:
         if isinstance(request, TransactWrite):
-            db.meddler.before = lambda request: None
+            db.recorder.before = lambda request: None
             thread.start()
             assert begun.wait(10)
 
     thread = threading.Thread(target=lambda: db.other.worker().drain())
-    db.meddler.before = meddle
+    db.recorder.before = meddle
     with pytest.raises(JobBusyError):
         await db.jobs.delete(handle.id)
     may_finish.set()
@@ -311,7 +311,7 @@ async def test_a_purge_can_be_limited_to_jobs_that_died_or_were_due_before_a_tim
     await db.drain()
     hour_ago = db.clock.now() - timedelta(minutes=30)
     assert await db.jobs.purge(before=hour_ago) == 1
-    assert [record.arguments for record in await db.dead()] == ['["new"]']
+    assert [record.arguments for record in await db.list_dead()] == ['["new"]']
     await db.enqueue(note, "soon", delay=60)
     await db.enqueue(note, "late", delay=7200)
     assert await db.jobs.purge(state="waiting", before=db.clock.now() + timedelta(hours=1)) == 1

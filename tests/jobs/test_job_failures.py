@@ -166,7 +166,7 @@ async def test_a_failed_job_is_retried(db: Rig, which: Any) -> None:
     handle = await db.enqueue(which)
     for attempt in (1, 2):
         await db.drain()
-        record = await db.only()
+        record = await db.get_only()
         assert (record.id, record.state, record.attempts) == (handle.id, "waiting", attempt)
         assert f"ValueError: attempt {attempt} fails" in str(record.error)
         db.clock.forward(60)
@@ -182,7 +182,7 @@ async def test_a_job_that_fails_for_good_is_kept_among_the_dead(db: Rig) -> None
     for _ in range(3):
         await db.drain(queues=["q"])
         db.clock.forward(60)
-    record = await db.only()
+    record = await db.get_only()
     assert (record.id, record.state, record.attempts, record.queue) == (handle.id, "dead", 3, "q")
     assert record.died is not None
     assert record.died >= record.due >= record.enqueued
@@ -205,7 +205,7 @@ async def test_a_job_without_retries_is_tried_once(db: Rig) -> None:
 async def test_only_the_end_of_a_long_error_is_kept(db: Rig) -> None:
     await db.enqueue(long_winded)
     await db.drain()
-    error = str((await db.only()).error)
+    error = str((await db.get_only()).error)
     assert error.endswith(" end")
     assert len(error) < 5000
 
@@ -219,7 +219,7 @@ async def test_everything_that_a_job_raises_is_its_own_failure(db: Rig, which: A
     metrics = await db.drain(concurrency=1)
     assert (metrics.dead, metrics.succeeded, metrics.lost) == (1, 1, 0)
     assert sorted(done) == ["the next", "tried"]
-    assert (await db.only()).error
+    assert (await db.get_only()).error
 
 
 @pytest.mark.parametrize("kind", EXITS)
@@ -229,7 +229,7 @@ async def test_a_job_that_would_end_the_program_is_a_failure(db: Rig, kind: str)
     await db.enqueue(note, "the next")
     metrics = await db.drain(concurrency=1)
     assert (metrics.dead, metrics.succeeded) == (1, 1)
-    assert type(EXITS[kind]).__name__ in str((await db.only()).error)
+    assert type(EXITS[kind]).__name__ in str((await db.get_only()).error)
 
 
 @in_memory
@@ -239,7 +239,7 @@ async def test_a_job_in_a_thread_that_would_end_the_program_is_a_failure(
     monkeypatch.setitem(FAILURES, "exit", SystemExit(3))
     await db.enqueue(hopeless, "exit")
     assert (await db.drain()).dead == 1
-    assert "SystemExit" in str((await db.only()).error)
+    assert "SystemExit" in str((await db.get_only()).error)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ async def test_an_async_job_that_takes_too_long_is_cancelled(db: Rig) -> None:
     assert done == ["cancelled"]
     assert db.kinds() == ["started", "failed"]
     assert isinstance(db.events[-1].error, JobTimeoutError)
-    assert "JobTimeoutError" in str((await db.only()).error)
+    assert "JobTimeoutError" in str((await db.get_only()).error)
 
 
 @in_memory
@@ -316,7 +316,7 @@ async def test_a_worker_survives_a_store_that_refuses_for_a_while(db: Rig) -> No
         if isinstance(request, Query) and (error := next(failures, None)) is not None:
             raise error
 
-    db.meddler.before = meddle
+    db.recorder.before = meddle
     assert (await db.drain()).succeeded == 1
 
 
@@ -330,7 +330,7 @@ async def test_the_end_of_a_job_is_written_despite_passing_errors(db: Rig, kind:
         if isinstance(request, kind) and (error := next(failures, None)) is not None:
             raise error
 
-    db.meddler.before = meddle
+    db.recorder.before = meddle
     assert (await db.drain()).succeeded == 1
     assert done == ["through"]
     assert await db.jobs.list() == []
@@ -339,7 +339,7 @@ async def test_the_end_of_a_job_is_written_despite_passing_errors(db: Rig, kind:
 @everywhere
 async def test_a_job_has_ended_even_if_the_reply_to_its_last_write_is_lost(db: Rig) -> None:
     await db.enqueue(note, "once")
-    db.meddler.after = lose_after(DeleteItem)
+    db.recorder.after = lose_after(DeleteItem)
     assert (await db.drain()).succeeded == 1
     db.clock.forward(3600)
     assert (await db.drain()).started == 0
@@ -349,17 +349,17 @@ async def test_a_job_has_ended_even_if_the_reply_to_its_last_write_is_lost(db: R
 @in_memory
 async def test_a_failure_whose_reply_is_lost_is_written_once(db: Rig) -> None:
     await db.enqueue(never)
-    db.meddler.after = lose_after(TransactWrite)
+    db.recorder.after = lose_after(TransactWrite)
     await db.drain()
     assert db.kinds() == ["started", "failed"]
-    record = await db.only()
+    record = await db.get_only()
     assert (record.state, record.attempts) == ("waiting", 1)
 
 
 @in_memory
 async def test_if_the_reply_to_a_claim_is_lost_the_job_runs_after_its_lease(db: Rig) -> None:
     await db.enqueue(note, "late")
-    db.meddler.after = lose_after(UpdateItem)
+    db.recorder.after = lose_after(UpdateItem)
     await db.drain()
     assert done == []
     db.clock.forward(3600)

@@ -76,7 +76,7 @@ async def test_while_a_job_waits_enqueuing_with_its_key_adds_nothing(db: Rig) ->
     first = await db.enqueue(note, "first", key="k")
     second = await db.enqueue(note, "second", key="k")
     assert (first.added, second.added) == (True, False)
-    assert (await db.only()).id == first.id
+    assert (await db.get_only()).id == first.id
     await db.drain()
     assert done == ["first"]
 
@@ -122,7 +122,7 @@ async def test_a_transaction_whose_key_is_taken_commits_the_rest(db: Rig) -> Non
 
     assert (await db.commit(body)).added is False
     assert await db.get(Tally, "a") is not None
-    assert (await db.only()).key == "k"
+    assert (await db.get_only()).key == "k"
 
 
 @everywhere
@@ -157,7 +157,7 @@ async def test_if_the_waiting_job_starts_before_the_commit_another_is_added(db: 
         tx.create(Tally, name="a")
         return tx.enqueue(note, "second", key="k")
 
-    db.meddler.before = meddle
+    db.recorder.before = meddle
     handle = await db.run(body)
     assert handle.added
     await db.drain()
@@ -200,7 +200,7 @@ async def test_enqueuing_while_the_job_runs_adds_another_job(db: Rig) -> None:
         assert (await db.enqueue(hold, key="k")).added
         assert not (await db.enqueue(hold, key="k")).added
         may_finish.set()
-        await db.until_told("succeeded", 2)
+        await db.until_event("succeeded", 2)
     assert done == ["held", "held"]
 
 
@@ -227,8 +227,8 @@ async def test_a_failed_job_is_superseded_if_another_took_its_key(db: Rig) -> No
         await db.until(begun.is_set)
         second = await db.enqueue(hold, key="k", delay=3600)
         may_finish.set()
-        await db.until_told("superseded")
-    assert (await db.only()).id == second.id
+        await db.until_event("superseded")
+    assert (await db.get_only()).id == second.id
     assert db.kinds() == ["started", "superseded"]
     assert not (await db.enqueue(hold, key="k")).added
 
@@ -259,7 +259,7 @@ async def test_a_released_job_holds_its_key_again(db: Rig) -> None:
         await db.until(begun.is_set)
     assert db.kinds() == ["started", "released"]
     assert not (await db.enqueue(hold, key="k")).added
-    assert (await db.only()).id == first.id
+    assert (await db.get_only()).id == first.id
     may_finish.set()
     await db.until(lambda: done == ["held"])  # so that its thread ends before the next test starts
 
@@ -312,7 +312,7 @@ async def test_a_key_with_once_for_is_taken_while_its_job_runs(db: Rig) -> None:
         await db.until(begun.is_set)
         assert not (await db.enqueue(once_held, key="k")).added
         may_finish.set()
-        await db.until_told("succeeded")
+        await db.until_event("succeeded")
     assert done == ["held"]
     assert await db.jobs.list() == []
 
@@ -362,7 +362,7 @@ async def test_a_dead_job_can_be_retried_once_its_key_is_forgotten(db: Rig) -> N
     await db.drain()
     db.clock.forward(61)
     await db.jobs.retry(first.id)
-    assert (await db.only()).state == "waiting"
+    assert (await db.get_only()).state == "waiting"
 
 
 @in_memory
@@ -378,7 +378,7 @@ async def test_racing_enqueues_after_once_for_has_passed_add_one_job(db: Rig) ->
             interrupted = True
             db.other.jobs.enqueue(once, "theirs", key="k")
 
-    db.meddler.before = meddle
+    db.recorder.before = meddle
     assert not (await db.enqueue(once, "ours", key="k")).added
     await db.drain()
     assert done == ["first", "theirs"]

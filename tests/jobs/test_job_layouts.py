@@ -98,12 +98,12 @@ async def test_jobs_run_fail_and_die(db: Rig) -> None:
     await db.enqueue(fail)
     await db.drain()
     assert sorted(done) == ["a", "tried"]
-    record = await db.only()
+    record = await db.get_only()
     assert (record.state, record.attempts) == ("waiting", 1)
     assert (await db.drain()).started == 0
     db.clock.forward(30)
     await db.drain()
-    record = await db.only()
+    record = await db.get_only()
     assert (record.name, record.state, record.attempts) == ("layout-failing", "dead", 2)
     assert record.died is not None
     assert record.died > record.due
@@ -179,12 +179,12 @@ async def test_transactional_and_recurring_jobs_work(db: Rig) -> None:
 @everywhere
 async def test_a_job_can_be_taken_over_and_released(db: Rig) -> None:
     await db.enqueue(note, "taken over")
-    taken = await db.take(await db.only(), 10.0)
+    taken = await db.take(await db.get_only(), 10.0)
     assert taken is not None
-    assert (await db.only()).state == "running"
+    assert (await db.get_only()).state == "running"
     await lease.release(db.context, taken)
-    assert (await db.only()).attempts == 0
-    assert await db.take(await db.only(), 10.0)
+    assert (await db.get_only()).attempts == 0
+    assert await db.take(await db.get_only(), 10.0)
     db.clock.forward(60)
     assert (await db.drain()).succeeded == 1
     assert done == ["taken over"]
@@ -194,12 +194,12 @@ async def test_a_job_can_be_taken_over_and_released(db: Rig) -> None:
 async def test_an_old_record_of_a_job_that_moved_cannot_be_taken(db: Rig) -> None:
     """In mode B a worker finds jobs by an index, which may be out of date."""
     await db.enqueue(fail)
-    old = await db.only()
+    old = await db.get_only()
     await db.drain()
-    later = await db.only()
+    later = await db.get_only()
     assert await db.take(old, 10.0) is None
     db.clock.forward(60)
     await db.drain()
     for seen in (old, later):
         assert await db.take(seen, 10.0) is None
-    assert (await db.only()).state == "dead"
+    assert (await db.get_only()).state == "dead"

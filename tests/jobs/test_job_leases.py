@@ -92,7 +92,7 @@ async def claim(db: Rig, record: JobRecord, seconds: float = 30.0) -> JobRecord:
 async def steal(db: Rig) -> JobRecord:
     """Take the only job from its worker, between two of its heartbeats."""
     while True:
-        taken = await db.take(await db.only(), 60.0)
+        taken = await db.take(await db.get_only(), 60.0)
         if taken is not None:
             return taken
 
@@ -103,17 +103,17 @@ async def steal(db: Rig) -> JobRecord:
 @on_servers
 async def test_only_one_of_two_workers_can_take_a_job(db: Rig) -> None:
     await db.enqueue(note)
-    record = await db.only()
+    record = await db.get_only()
     taken = await claim(db, record)
     assert (taken.attempts, taken.state) == (1, "running")
     assert await db.take(record, 30.0) is None
-    assert (await db.only()).attempts == 1
+    assert (await db.get_only()).attempts == 1
 
 
 @on_servers
 async def test_only_one_of_two_workers_can_take_a_job_with_a_key(db: Rig) -> None:
     await db.enqueue(note, key="k")
-    record = await db.only()
+    record = await db.get_only()
     await claim(db, record)
     assert await db.take(record, 30.0) is None
 
@@ -121,7 +121,7 @@ async def test_only_one_of_two_workers_can_take_a_job_with_a_key(db: Rig) -> Non
 @everywhere
 async def test_a_deleted_job_cannot_be_taken(db: Rig) -> None:
     handle = await db.enqueue(note)
-    record = await db.only()
+    record = await db.get_only()
     await db.jobs.delete(handle.id)
     assert await db.take(record, 30.0) is None
     assert await db.jobs.list() == []
@@ -130,26 +130,26 @@ async def test_a_deleted_job_cannot_be_taken(db: Rig) -> None:
 @everywhere
 async def test_a_job_that_moved_meanwhile_cannot_be_taken_at_its_old_place(db: Rig) -> None:
     await db.enqueue(note)
-    record = await db.only()
+    record = await db.get_only()
     await lease.fail(db.context, await claim(db, record), "why", 60.0)
     assert await db.take(record, 30.0) is None
-    assert (await db.only()).attempts == 1
+    assert (await db.get_only()).attempts == 1
 
 
 @everywhere
 async def test_a_job_that_died_meanwhile_cannot_be_taken(db: Rig) -> None:
     await db.enqueue(note)
-    record = await db.only()
+    record = await db.get_only()
     await lease.bury(db.context, await claim(db, record), "why")
     assert await db.take(record, 30.0) is None
-    assert (await db.only()).state == "dead"
+    assert (await db.get_only()).state == "dead"
 
 
 @everywhere
 async def test_a_worker_that_lost_a_job_can_neither_extend_nor_end_it(db: Rig) -> None:
     await db.enqueue(note)
-    first = await claim(db, await db.only())
-    second = await claim(db, await db.only())
+    first = await claim(db, await db.get_only())
+    second = await claim(db, await db.get_only())
     assert second.attempts == 2
     assert first.lease is not None
     tokens = [first.lease.token]
@@ -162,7 +162,7 @@ async def test_a_worker_that_lost_a_job_can_neither_extend_nor_end_it(db: Rig) -
     ):
         with pytest.raises(LeaseLostError):
             await end()
-    assert (await db.only()).lease == second.lease
+    assert (await db.get_only()).lease == second.lease
     await lease.finish(db.context, second)
     assert await db.jobs.list() == []
 
@@ -170,8 +170,8 @@ async def test_a_worker_that_lost_a_job_can_neither_extend_nor_end_it(db: Rig) -
 @everywhere
 async def test_a_worker_that_lost_a_job_with_a_key_cannot_end_it(db: Rig) -> None:
     await db.enqueue(note, key="k")
-    first = await claim(db, await db.only())
-    second = await claim(db, await db.only())
+    first = await claim(db, await db.get_only())
+    second = await claim(db, await db.get_only())
     for end in (
         lambda: lease.finish(db.context, first),
         lambda: lease.fail(db.context, first, "why", 1.0),
@@ -180,7 +180,7 @@ async def test_a_worker_that_lost_a_job_with_a_key_cannot_end_it(db: Rig) -> Non
     ):
         with pytest.raises(LeaseLostError):
             await end()
-    assert (await db.only()).lease == second.lease
+    assert (await db.get_only()).lease == second.lease
 
 
 @everywhere
@@ -193,7 +193,7 @@ async def test_a_job_whose_deletion_is_delivered_twice_is_finished(db: Rig) -> N
         if isinstance(request, DeleteItem):
             delivered.append(run(db.other._context.port.send(request)))
 
-    db.meddler.before = deliver
+    db.recorder.before = deliver
     assert (await db.drain()).succeeded == 1
     assert (len(delivered), done, db.kinds()) == (1, ["once"], ["started", "succeeded"])
     assert await db.jobs.list() == []
@@ -211,7 +211,7 @@ async def test_the_lease_of_a_running_job_is_extended(db: Rig, which: Any) -> No
         tokens = set()
 
         async def is_extended() -> bool:
-            lease = (await db.only()).lease
+            lease = (await db.get_only()).lease
             assert lease is not None
             tokens.add(lease.token)
             return len(tokens) >= 3
@@ -229,10 +229,10 @@ async def test_a_transactional_job_commits_after_its_lease_was_extended(db: Rig,
     await db.enqueue(which, "a")
     async with db.run_worker(lease=LEASE):
         await db.until(begun.is_set)
-        first = (await db.only()).lease
+        first = (await db.get_only()).lease
 
         async def is_extended() -> bool:
-            return (await db.only()).lease != first
+            return (await db.get_only()).lease != first
 
         await db.until(is_extended)
         may_finish.set()
@@ -257,7 +257,7 @@ async def test_a_heartbeat_between_the_work_and_the_commit_causes_a_retry(db: Ri
             while db.other.jobs.list()[0].lease == record.lease:
                 pass
 
-    db.meddler.before = meddle
+    db.recorder.before = meddle
     async with db.run_worker(lease=LEASE):
         await db.until(lambda: len(db.kinds()) >= 2)
     assert db.kinds() == ["started", "succeeded"]
@@ -271,11 +271,11 @@ async def test_a_job_that_another_worker_took_is_stopped_and_left_to_that_worker
     async with db.run_worker(lease=LEASE):
         await db.until(begun.is_set)
         theirs = await steal(db)
-        await db.until_told("lost")
+        await db.until_event("lost")
         await db.until(lambda: bool(done))
     assert done == ["lost" if which is hold else "cancelled"]
     assert db.kinds() == ["started", "lost"]
-    assert (await db.only()).lease == theirs.lease
+    assert (await db.get_only()).lease == theirs.lease
 
 
 @in_memory
@@ -286,9 +286,9 @@ async def test_a_transactional_job_that_another_worker_took_commits_nothing(db: 
         await db.until(begun.is_set)
         theirs = await steal(db)
         may_finish.set()
-        await db.until_told("lost")
+        await db.until_event("lost")
     assert (await db.get(Tally, "a")).n == 0
-    assert (await db.only()).lease == theirs.lease
+    assert (await db.get_only()).lease == theirs.lease
 
 
 @in_memory
@@ -299,9 +299,9 @@ async def test_a_worker_that_cannot_extend_a_lease_abandons_the_job_when_it_ends
         if begun.is_set() and isinstance(request, UpdateItem):
             raise ThrottledError("on purpose")
 
-    db.meddler.before = meddle
+    db.recorder.before = meddle
     async with db.run_worker(lease=0.1, poll_interval=60):
-        await db.until_told("lost")
+        await db.until_event("lost")
     assert done == ["cancelled"]
 
 
@@ -315,14 +315,14 @@ async def test_a_heartbeat_whose_reply_is_lost_does_not_cost_the_job(db: Rig) ->
             lost.append(request)
             raise OutcomeUnknown("the reply was lost on purpose")
 
-    db.meddler.after = meddle
+    db.recorder.after = meddle
     async with db.run_worker(lease=LEASE):
         await db.until(begun.is_set)
         await db.until(lambda: bool(lost))
-        after = (await db.only()).lease
+        after = (await db.get_only()).lease
 
         async def is_extended() -> bool:
-            return bool(db.kinds("lost")) or (await db.only()).lease != after
+            return bool(db.kinds("lost")) or (await db.get_only()).lease != after
 
         await db.until(is_extended)
         may_finish.set()
@@ -336,9 +336,9 @@ async def test_a_heartbeat_whose_reply_is_lost_does_not_cost_the_job(db: Rig) ->
 @everywhere
 async def test_a_job_is_taken_over_if_its_lease_stays_unchanged(db: Rig) -> None:
     await db.enqueue(note, "taken over")
-    await claim(db, await db.only(), 0.1)
+    await claim(db, await db.get_only(), 0.1)
     async with db.run_worker():
-        await db.until_told("succeeded")
+        await db.until_event("succeeded")
     assert done == ["taken over"]
     assert [event.attempt for event in db.events] == [2, 2]
 
@@ -346,7 +346,7 @@ async def test_a_job_is_taken_over_if_its_lease_stays_unchanged(db: Rig) -> None
 @everywhere
 async def test_a_draining_worker_takes_over_by_the_wall_clock(db: Rig) -> None:
     await db.enqueue(note, "taken over")
-    await claim(db, await db.only(), 10.0)
+    await claim(db, await db.get_only(), 10.0)
     assert (await db.drain()).started == 0
     db.clock.forward(39)  # clocks may differ by half a minute
     assert (await db.drain()).started == 0
@@ -359,11 +359,11 @@ async def test_a_draining_worker_takes_over_by_the_wall_clock(db: Rig) -> None:
 async def test_a_job_that_kills_its_workers_dies(db: Rig) -> None:
     await db.enqueue(note)
     for _ in range(2):
-        await claim(db, await db.only())
+        await claim(db, await db.get_only())
     db.clock.forward(3600)
     metrics = await db.drain()
     assert (metrics.started, metrics.dead) == (0, 1)
-    record = await db.only()
+    record = await db.get_only()
     assert record.state == "dead"
     assert "worker died" in str(record.error)
     assert done == []
@@ -372,20 +372,20 @@ async def test_a_job_that_kills_its_workers_dies(db: Rig) -> None:
 @in_memory
 async def test_a_job_that_kills_its_worker_after_a_failure_keeps_the_error(db: Rig) -> None:
     await db.enqueue(note)
-    taken = await claim(db, await db.only())
+    taken = await claim(db, await db.get_only())
     await lease.fail(db.context, taken, "the reason", 0.0)
-    await claim(db, await db.only())
+    await claim(db, await db.get_only())
     db.clock.forward(3600)
-    await claim(db, await db.only())
+    await claim(db, await db.get_only())
     db.clock.forward(3600)
     await db.drain()
-    assert (await db.only()).error == "the reason"
+    assert (await db.get_only()).error == "the reason"
 
 
 @everywhere
 async def test_a_job_whose_worker_died_is_taken_over_even_if_another_took_its_key(db: Rig) -> None:
     await db.enqueue(note, "first", key="k")
-    await claim(db, await db.only())
+    await claim(db, await db.get_only())
     assert (await db.enqueue(note, "second", key="k", delay=7200)).added
     db.clock.forward(3600)
     await db.drain()
@@ -417,7 +417,7 @@ async def test_after_its_grace_a_worker_releases_jobs_as_if_they_had_never_start
     assert db.kinds() == ["started", "released"]
     await db.until(lambda: bool(done))
     assert done == ["lost" if which is hold else "cancelled"]
-    record = await db.only()
+    record = await db.get_only()
     assert (record.id, record.state, record.attempts, record.lease) == (handle.id, "waiting", 0, None)
     may_finish.set()
     assert (await db.drain()).succeeded == 1
@@ -433,7 +433,7 @@ async def test_a_released_transactional_job_commits_nothing(db: Rig) -> None:
     assert db.kinds() == ["started", "released"]
     may_finish.set()
     await db.until(lambda: done == ["held"])
-    assert (await db.only()).attempts == 0
+    assert (await db.get_only()).attempts == 0
     assert (await db.get(Tally, "a")).n == 0
     await db.drain()
     assert (await db.get(Tally, "a")).n == 1
@@ -443,7 +443,7 @@ async def test_a_released_transactional_job_commits_nothing(db: Rig) -> None:
 async def test_a_lease_is_in_the_item_of_its_job(db: Rig) -> None:
     """Taking a job does not move it, so one write is enough."""
     await db.enqueue(note)
-    before = await db.only()
+    before = await db.get_only()
     layout = await discover(db.context)
     taken = await claim(db, before)
     assert locate_job(layout, taken) == locate_job(layout, before)

@@ -101,13 +101,13 @@ def test_pages_together_are_all_jobs_in_order(
 async def test_a_short_list_reads_few_jobs_of_each_shard(db: Rig) -> None:
     await db.enqueue("x", queue="a")
     await store(db, [make(db, n, "waiting", 60 + n) for n in range(800)])
-    db.meddler.forget()
+    db.recorder.forget()
     page = await db.jobs.page(state="waiting", limit=50)
     assert len(page.jobs) == 50
     assert page.read <= 400
-    read = sum(reply.scanned for request, reply in db.meddler.exchanges if isinstance(request, Query))
+    read = sum(reply.scanned for request, reply in db.recorder.exchanges if isinstance(request, Query))
     assert read == page.read + 1  # and the item of the queue
-    assert db.meddler.list_sent(Scan) == []
+    assert db.recorder.list_sent(Scan) == []
 
 
 @in_memory
@@ -130,10 +130,10 @@ async def test_a_job_whose_place_is_known_is_found_without_a_search(db: Rig) -> 
     stored = [make(db, n, state, n) for n, state in enumerate(STATES)]
     await store(db, stored)
     for record in stored:
-        db.meddler.forget()
+        db.recorder.forget()
         found = await db.jobs.get(record.id, queue="a", at=record.died or record.due)
         assert found == record
-        assert db.meddler.list_sent(Query) == []
+        assert db.recorder.list_sent(Query) == []
         moved = await db.jobs.get(record.id, queue="a", at=record.due + timedelta(days=1))
         assert moved == record
         assert await db.jobs.get(record.id, queue="b", at=record.due) is None

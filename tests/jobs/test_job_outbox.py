@@ -59,7 +59,7 @@ def interfere(db: Rig, *, times: int = 1) -> list[int]:
             with db.other.transaction() as tx:
                 tx.get_one(Tally, "a").n += 10
 
-    db.meddler.before = meddle
+    db.recorder.before = meddle
     return seen
 
 
@@ -114,7 +114,7 @@ async def test_a_retried_transaction_leaves_one_job(db: Rig) -> None:
 
     await db.run(body)
     assert [handle.added for handle in handles] == [None, True]
-    assert (await db.only()).id == handles[1].id
+    assert (await db.get_only()).id == handles[1].id
     await db.drain()
     assert done == [(2,)]
     assert (await db.get(Tally, "a")).n == 11
@@ -140,7 +140,7 @@ async def test_a_failed_transaction_leaves_no_job(db: Rig) -> None:
 async def test_a_transaction_can_write_only_a_job(db: Rig) -> None:
     handle = await db.commit(lambda tx: tx.enqueue(note, 1))
     assert handle.added
-    assert (await db.only()).id == handle.id
+    assert (await db.get_only()).id == handle.id
 
 
 @in_memory
@@ -160,7 +160,7 @@ class Announced(Model):
 @everywhere
 async def test_a_commit_whose_reply_is_lost_leaves_its_job(db: Rig) -> None:
     await db.enqueue(note, "before")
-    db.meddler.after = lose_after(TransactWrite)
+    db.recorder.after = lose_after(TransactWrite)
     handles: list[Any] = []
 
     def body(tx: Any) -> None:
@@ -191,14 +191,14 @@ async def test_one_transaction_can_enqueue_several_jobs(db: Rig) -> None:
 @in_memory
 async def test_a_job_adds_one_action_to_the_transaction_and_one_with_a_key_two(db: Rig) -> None:
     await db.enqueue(note)  # registers the queue
-    db.meddler.requests.clear()
+    db.recorder.requests.clear()
     await db.commit(lambda tx: (tx.create(Tally, name="a"), tx.enqueue(note)))
-    (write,) = db.meddler.requests
+    (write,) = db.recorder.requests
     assert isinstance(write, TransactWrite)
     assert len(write.actions) == 2
-    db.meddler.requests.clear()
+    db.recorder.requests.clear()
     await db.commit(lambda tx: (tx.create(Tally, name="b"), tx.enqueue(note, key="k")))
-    write = db.meddler.requests[-1]
+    write = db.recorder.requests[-1]
     assert isinstance(write, TransactWrite)
     assert len(write.actions) == 3
 
@@ -206,7 +206,7 @@ async def test_a_job_adds_one_action_to_the_transaction_and_one_with_a_key_two(d
 @in_memory
 async def test_the_jobs_of_a_transaction_read_their_keys_and_register_their_queues_together(db: Rig) -> None:
     await db.enqueue(note)
-    db.meddler.requests.clear()
+    db.recorder.requests.clear()
 
     def body(tx: Any) -> None:
         for n in range(10):
@@ -214,7 +214,7 @@ async def test_the_jobs_of_a_transaction_read_their_keys_and_register_their_queu
             tx.enqueue(note, n, queue="newer")
 
     await db.commit(body)
-    read, register, write = db.meddler.requests
+    read, register, write = db.recorder.requests
     assert isinstance(read, BatchGet)
     assert isinstance(register, BatchWrite)
     assert isinstance(write, TransactWrite)
@@ -228,7 +228,7 @@ async def test_the_jobs_of_a_transaction_read_their_keys_and_register_their_queu
 @everywhere
 async def test_a_job_can_be_enqueued_outside_a_transaction(db: Rig) -> None:
     handle = await db.enqueue(note, "alone", delay=timedelta(hours=1), queue="slow")
-    record = await db.only()
+    record = await db.get_only()
     assert (record.id, record.name, record.queue, record.arguments) == (
         handle.id,
         "outbox-note",
@@ -242,7 +242,7 @@ async def test_a_job_can_be_enqueued_outside_a_transaction(db: Rig) -> None:
 @in_memory
 async def test_an_undeclared_job_can_be_enqueued_by_its_name(db: Rig) -> None:
     await db.enqueue("declared-elsewhere", 1, {"a": [2]})
-    record = await db.only()
+    record = await db.get_only()
     assert (record.name, record.queue, record.arguments) == ("declared-elsewhere", "default", '[1,{"a":[2]}]')
 
 
@@ -274,12 +274,12 @@ async def test_a_transaction_that_is_over_cannot_enqueue(db: Rig) -> None:
 @in_memory
 async def test_more_than_a_hundred_actions_are_refused_before_anything_is_written(db: Rig) -> None:
     await db.create(Tally(name="a"))
-    db.meddler.requests.clear()
+    db.recorder.requests.clear()
     with pytest.raises(TransactionTooLarge):
         await db.commit(lambda tx: [tx.enqueue(note, n) for n in range(101)])
     with pytest.raises(TransactionTooLarge):
         await db.commit(lambda tx: [tx.enqueue(note, n, key=str(n)) for n in range(51)])
-    assert not [request for request in db.meddler.requests if request.writes]
+    assert not [request for request in db.recorder.requests if request.writes]
     await db.commit(lambda tx: [tx.enqueue(note, n) for n in range(100)])
     assert (await db.jobs.counts())["default"].waiting == 100
 
@@ -324,7 +324,7 @@ async def test_invalid_options_are_refused_before_anything_is_sent(
         await db.commit(body)
     with pytest.raises(InvalidOptionsError):
         await db.enqueue(*args, **options)
-    assert not [request for request in db.meddler.requests if request.writes]
+    assert not [request for request in db.recorder.requests if request.writes]
 
 
 @in_memory
@@ -343,5 +343,5 @@ async def test_invalid_options_are_refused_even_if_the_key_is_taken_in_the_trans
 async def test_the_longest_key_and_the_longest_delay_are_kept(db: Rig) -> None:
     key = "é" * 250
     await db.enqueue(note, key=key, delay=timedelta(days=366))
-    assert (await db.only()).key == key
+    assert (await db.get_only()).key == key
     assert not (await db.enqueue(note, key=key)).added

@@ -86,7 +86,7 @@ async def test_malformed_items_become_dead_jobs_and_other_jobs_run(db: Rig) -> N
     metrics = await db.drain()
     assert (metrics.succeeded, metrics.dead, done) == (1, len(MALFORMED), [1])
     assert all(isinstance(event.error, MalformedJobError) for event in db.events if event.kind == "dead")
-    dead = await db.dead()
+    dead = await db.list_dead()
     errors = "\n".join(record.error or "" for record in dead)
     for _, reason in MALFORMED.values():
         assert reason in errors
@@ -108,7 +108,7 @@ async def test_an_item_whose_key_has_no_time_is_malformed_too(db: Rig) -> None:
     raw = await put(db, {**await make_good_item(db), **at})
     await db.enqueue(fine)
     assert (await db.drain()).dead == 1
-    (dead,) = await db.dead()
+    (dead,) = await db.list_dead()
     assert dead.raw == raw
     assert "0 o'clock" in (dead.error or "")
 
@@ -117,7 +117,7 @@ async def test_an_item_whose_key_has_no_time_is_malformed_too(db: Rig) -> None:
 async def test_a_list_shows_a_malformed_item_as_a_dead_job_and_writes_nothing(db: Rig) -> None:
     await db.enqueue(fine, 1)
     raw = await put(db, await make_malformed_item(db))
-    db.meddler.forget()
+    db.recorder.forget()
     waiting, dead = await db.jobs.list()
     assert (waiting.name, dead.raw, dead.state, dead.name) == (fine.name, raw, "dead", "malformed")
     assert await db.jobs.list(state="waiting") == [waiting]
@@ -128,7 +128,7 @@ async def test_a_list_shows_a_malformed_item_as_a_dead_job_and_writes_nothing(db
         assert found is not None
         assert found.id == id
     assert (await db.jobs.counts())["default"] == (2, 0, 0, 0)
-    assert [each for each in db.meddler.requests if each.writes] == []
+    assert [each for each in db.recorder.requests if each.writes] == []
 
 
 @pytest.mark.parametrize("case", ["no name", "no id", "arguments without a list", "half a lease"])
@@ -139,10 +139,10 @@ def test_a_retry_moves_a_malformed_item_to_the_dead_first(case: str) -> None:
         _, listed = await db.jobs.list()
         with pytest.raises(MalformedJobError):
             await db.jobs.retry(listed.id)
-        (moved,) = await db.dead()
+        (moved,) = await db.list_dead()
         assert (moved.id, moved.raw) == (listed.id, listed.raw)
         await db.jobs.delete(listed.id)
-        assert await db.dead() == []
+        assert await db.list_dead() == []
         with pytest.raises(JobNotFoundError):
             await db.jobs.delete(listed.id)
 
@@ -156,7 +156,7 @@ async def test_purging_waiting_jobs_keeps_a_malformed_item(db: Rig) -> None:
     await put(db, await make_malformed_item(db, "half a lease") | {"job_attempts": {"S": "one"}})
     await put(db, await make_malformed_item(db))
     assert await db.jobs.purge(state="waiting") == 1
-    assert len(await db.dead()) == 1
+    assert len(await db.list_dead()) == 1
 
 
 @on_servers
@@ -180,10 +180,10 @@ async def test_an_item_that_is_repaired_meanwhile_stays_and_runs(db: Rig) -> Non
 
     def repair(request: Any) -> None:
         if isinstance(request, TransactWrite):
-            db.meddler.before = lambda _: None
+            db.recorder.before = lambda _: None
             run(db.other._context.port.send(PutItem(request.actions[0].table, good)))
 
-    db.meddler.before = repair
+    db.recorder.before = repair
     assert (await db.drain()).dead == 0
     assert (await db.drain()).succeeded == 1
     assert done == [0]
@@ -208,7 +208,7 @@ async def test_a_malformed_item_that_cannot_be_moved_does_not_stop_other_jobs(
 async def test_a_retry_of_a_malformed_item_reads_it_again(db: Rig) -> None:
     await put(db, await make_malformed_item(db))
     await db.drain()
-    (dead,) = await db.dead()
+    (dead,) = await db.list_dead()
     with pytest.raises(MalformedJobError, match="'job_name' is missing"):
         await db.jobs.retry(dead.id)
     layout = await discover(db.context)
@@ -225,6 +225,6 @@ async def test_a_retry_of_a_malformed_item_reads_it_again(db: Rig) -> None:
 async def test_the_reason_names_the_item(db: Rig) -> None:
     await put(db, await make_malformed_item(db))
     await db.drain()
-    (dead,) = await db.dead()
+    (dead,) = await db.list_dead()
     named = r"the item 'holdall#Job#default#.' / '.*' is not a job: 'job_name' is missing"
     assert re.fullmatch(named, dead.error or "")

@@ -60,7 +60,7 @@ async def test_an_occurrence_is_enqueued_once_for_its_time(db: Rig) -> None:
     due = await enqueue_next(db.context, tick)
     assert before < due <= before + timedelta(seconds=61)
     assert due.timestamp() % 60 == 0
-    record = await db.only()
+    record = await db.get_only()
     assert (record.name, record.queue, record.due, record.arguments) == ("recurring-tick", QUEUE, due, "[]")
     await enqueue_next(db.context, tick)
     assert await db.jobs.list() == [record]
@@ -119,7 +119,7 @@ async def test_a_changed_schedule_counts_from_its_own_beginning(db: Rig) -> None
 @in_memory
 async def test_an_occurrence_is_enqueued_once_even_if_the_reply_is_lost(db: Rig) -> None:
     await enqueue_next(db.context, nightly)
-    db.meddler.after = lose_after(TransactWrite)
+    db.recorder.after = lose_after(TransactWrite)
     with pytest.raises(OutcomeUnknown):
         await enqueue_next(db.context, tick)
     await enqueue_next(db.context, tick)
@@ -134,7 +134,7 @@ async def test_a_worker_enqueues_and_runs_the_recurring_jobs_of_its_queues(db: R
     async with db.run_worker(queues=[QUEUE], jobs=[tick, nightly, elsewhere]):
         await db.until(_expect_listed(db, 2))
         db.clock.forward(61)
-        await db.until_told("succeeded")
+        await db.until_event("succeeded")
     assert done == ["tick"]
     assert {record.name for record in await db.jobs.list()} <= {"recurring-tick", "recurring-nightly"}
     assert "recurring-nightly" in {record.name for record in await db.jobs.list()}
@@ -145,7 +145,7 @@ async def test_two_workers_run_each_occurrence_once(db: Rig) -> None:
     async with db.run_worker(queues=[QUEUE], jobs=[tick]), db.run_worker(queues=[QUEUE], jobs=[tick]):
         await db.until(_expect_listed(db, 1))
         db.clock.forward(60)
-        await db.until_told("succeeded")
+        await db.until_event("succeeded")
     assert db.kinds().count("started") == len(done) == 1
     assert len(await db.jobs.list()) <= 1
 
@@ -170,7 +170,7 @@ async def test_a_worker_runs_one_occurrence_after_the_other(db: Rig) -> None:
 async def test_a_worker_enqueues_only_the_recurring_jobs_that_it_knows(db: Rig) -> None:
     async with db.run_worker(queues=[QUEUE], jobs=[nightly]):
         await db.until(_expect_listed(db, 1))
-    assert (await db.only()).name == "recurring-nightly"
+    assert (await db.get_only()).name == "recurring-nightly"
 
 
 @in_memory
@@ -187,7 +187,7 @@ async def test_a_worker_retries_after_failing_to_enqueue_an_occurrence(db: Rig) 
         if isinstance(request, TransactWrite) and (error := next(failures, None)) is not None:
             raise error
 
-    db.meddler.before = meddle
+    db.recorder.before = meddle
     async with db.run_worker(queues=[QUEUE], jobs=[nightly]):
         await db.until(_expect_listed(db, 1))
 

@@ -59,7 +59,7 @@ async def test_a_running_worker_runs_a_delayed_job_at_its_time(db: Rig) -> None:
         await db.until(lambda: worker.metrics.polls > 32)
         assert done == []
         db.clock.forward(61)
-        await db.until_told("succeeded")
+        await db.until_event("succeeded")
     assert done == ["later"]
 
 
@@ -126,7 +126,7 @@ async def test_each_attempt_waits_about_twice_as_long_as_the_one_before(db: Rig)
     await db.enqueue(fail)
     for attempt, longest in enumerate((10, 20, 40), start=1):
         await db.drain()
-        record = await db.only()
+        record = await db.get_only()
         assert (record.state, record.attempts) == ("waiting", attempt)
         pause = (record.due - db.clock.now()).total_seconds()
         assert longest / 2 - 5 < pause <= longest
@@ -135,6 +135,6 @@ async def test_each_attempt_waits_about_twice_as_long_as_the_one_before(db: Rig)
         db.clock.forward(pause + 0.001)
     await db.drain()
     assert done == ["tried"] * 4
-    assert (await db.only()).state == "dead"
+    assert (await db.get_only()).state == "dead"
     db.clock.forward(10_000)
     assert (await db.drain()).started == 0

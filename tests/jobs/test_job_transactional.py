@@ -106,10 +106,10 @@ def _start_afresh() -> None:
 async def test_the_writes_and_the_end_of_a_job_are_one_commit(db: Rig, which: Any) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a")
-    db.meddler.requests.clear()
+    db.recorder.requests.clear()
     metrics = await db.drain()
     assert metrics.succeeded == 1
-    writes = [request for request in db.meddler.requests if isinstance(request, TransactWrite)]
+    writes = [request for request in db.recorder.requests if isinstance(request, TransactWrite)]
     assert [len(write.actions) for write in writes] == [2]
     assert (await db.get(Tally, "a")).n == 1
     assert await db.jobs.list() == []
@@ -123,7 +123,7 @@ async def test_a_failed_job_writes_nothing(db: Rig, which: Any) -> None:
     await db.drain()
     assert db.kinds() == ["started", "failed"]
     assert (await db.get(Tally, "a")).n == 0
-    assert (await db.only()).attempts == 1
+    assert (await db.get_only()).attempts == 1
 
 
 @BOTH
@@ -140,7 +140,7 @@ async def test_contention_is_retried_within_one_attempt(db: Rig, which: Any) -> 
             with db.other.transaction() as tx:
                 tx.get_one(Tally, "a").n += 10
 
-    db.meddler.before = meddle
+    db.recorder.before = meddle
     metrics = await db.drain()
     assert (metrics.started, metrics.succeeded, metrics.failed) == (1, 1, 0)
     assert done == ["a", "a"]
@@ -161,11 +161,11 @@ async def test_lasting_contention_is_a_failure_that_is_retried_later(
             with db.other.transaction() as tx:
                 tx.get_one(Tally, "a").n += 10
 
-    db.meddler.before = meddle
+    db.recorder.before = meddle
     await db.drain()
     assert db.kinds() == ["started", "failed"]
     assert isinstance(db.events[-1].error, TransactionFailedError)
-    assert (await db.only()).state == "waiting"
+    assert (await db.get_only()).state == "waiting"
 
 
 @everywhere
@@ -232,7 +232,7 @@ async def test_a_job_succeeds_even_if_its_handler_fails(db: Rig) -> None:
 async def test_a_commit_that_succeeded_is_not_repeated_if_its_reply_is_lost(db: Rig, which: Any) -> None:
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a")
-    db.meddler.after = lose_after(TransactWrite)
+    db.recorder.after = lose_after(TransactWrite)
     await db.drain()
     assert db.kinds() == ["started", "lost"]
     db.clock.forward(3600)
@@ -248,7 +248,7 @@ async def test_a_commit_that_failed_without_a_reply_is_made_up_for_after_the_lea
     await db.create(Tally(name="a"))
     await db.enqueue(which, "a")
     lose = lose_after(TransactWrite)
-    db.meddler.before = lose
+    db.recorder.before = lose
     await db.drain()
     assert db.kinds() == ["started", "lost"]
     assert (await db.drain()).started == 0
@@ -265,7 +265,7 @@ async def test_a_job_that_took_too_long_commits_nothing(db: Rig) -> None:
     assert db.kinds() == ["started", "dead"]
     may_finish.set()
     await db.until(lambda: done == ["over"])
-    record = await db.only()
+    record = await db.get_only()
     assert "JobTimeoutError" in str(record.error)
     assert (await db.get(Tally, "a")).n == 0
 
@@ -291,7 +291,7 @@ async def test_a_worker_that_lost_its_lease_does_not_run_the_body_again(db: Rig)
     taking[:] = [db]
     await db.enqueue(take_meanwhile)
     async with db.run_worker():
-        await db.until_told("lost")
+        await db.until_event("lost")
     assert done == ["ran"]
     assert (await db.get(Tally, "t")).n == 10
-    assert (await db.only()).state == "running"  # held by the other worker
+    assert (await db.get_only()).state == "running"  # held by the other worker

@@ -1,4 +1,4 @@
-"""Where the tests of ``db.files`` run: every kind of service, both colours, and a meddler that acts between requests.
+"""Where the tests of ``db.files`` run: every kind of service, both colours, and a recorder that acts between requests.
 
 A test is written once, as ``async def test(files: Rig)``. In the awaiting colour it runs on an event loop; in the
 blocking one it never suspends. A test can await the methods of `Rig` in both.
@@ -49,7 +49,7 @@ from rig.servers import ENVIRONMENT, start_server
 
 __all__ = [
     "PART",
-    "Meddler",
+    "InterceptedService",
     "Rig",
     "Way",
     "bucket_service",
@@ -76,8 +76,8 @@ def pattern(size: int) -> bytes:
     return Random(17).randbytes(size)
 
 
-class Meddler(Recorder):
-    """A service around a service, on which a test can act between requests.
+class InterceptedService(Recorder):
+    """A service in front of another, so that a test can act between requests.
 
     ``traits`` replace the service's own.
     """
@@ -115,7 +115,7 @@ class Rig:
 
     prefix = ""
 
-    def __init__(self, way: Way, service: Meddler, directory: Path, **more: Any) -> None:
+    def __init__(self, way: Way, service: InterceptedService, directory: Path, **more: Any) -> None:
         self.way = way
         self.colour = way.colour
         self.service = service
@@ -123,7 +123,7 @@ class Rig:
         kind: Any = Database if way.colour == "blocking" else AsyncDatabase
         named: dict[str, Any] = {"main": service}
         if way.kind == "mirror":
-            named |= {"copy": Meddler(MemoryService()), "mirrored": "mirror:main,copy"}
+            named |= {"copy": InterceptedService(MemoryService()), "mirrored": "mirror:main,copy"}
         named |= more.pop("files", {})
         more.setdefault("default_service", "mirrored" if way.kind == "mirror" else "main")
         self.db: Any = kind("memory:", files=named, secret=SECRET, **more)
@@ -179,9 +179,9 @@ class Rig:
         return await self.send(ListUploads(service))
 
     async def send(self, request: Request[R]) -> R:
-        """Send a request that the meddler does not see."""
+        """Send a request that the recorder does not see."""
         service = self.db._services.service(request.service)  # type: ignore[attr-defined]
-        while isinstance(service, Meddler):
+        while isinstance(service, InterceptedService):
             service = service.inner
         if self.colour == "blocking":
             return cast("R", service.send_blocking(request))
@@ -237,7 +237,9 @@ def open_rig(way: Way, **more: Any) -> Iterator[Rig]:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         prefix = f"files/{uuid4().hex}"
-        rig = Rig(way, Meddler(_service(way.kind, directory, prefix), way.traits), directory, **more)
+        rig = Rig(
+            way, InterceptedService(_service(way.kind, directory, prefix), way.traits), directory, **more
+        )
         rig.prefix = prefix
         try:
             yield rig

@@ -118,7 +118,7 @@ def set_clock(db: D, clock: JobClock) -> D:
 # --- requests -------------------------------------------------------------------------------------------
 
 
-class Meddler(Recorder):
+class SlowRecorder(Recorder):
     """A recorder with slow replies: each takes ``linger`` seconds."""
 
     linger = 0.0
@@ -131,7 +131,7 @@ class Meddler(Recorder):
 
 
 def lose_after(kind: type[Request[Any]], *, times: int = 1) -> Callable[[Any], None]:
-    """A function for `Meddler.after` that loses the replies to the next requests of a kind."""
+    """A function for `SlowRecorder.after` that loses the replies to the next requests of a kind."""
     left = times
 
     def lose(request: Any) -> None:
@@ -147,14 +147,16 @@ def lose_after(kind: type[Request[Any]], *, times: int = 1) -> Callable[[Any], N
 
 
 class Rig:
-    """A database in one colour, with a meddler, a clock and the events of its jobs."""
+    """A database in one colour, with a recorder, a clock and the events of its jobs."""
 
-    def __init__(self, colour: Colour, clock: JobClock, meddler: Meddler, url: str, **settings: Any) -> None:
+    def __init__(
+        self, colour: Colour, clock: JobClock, recorder: SlowRecorder, url: str, **settings: Any
+    ) -> None:
         self.colour = colour
         self.clock = clock
-        self.meddler = meddler
+        self.recorder = recorder
         kind: Any = Database if colour == "blocking" else AsyncDatabase
-        self.db: Any = set_clock(kind(url, backend=meddler, **settings), clock)
+        self.db: Any = set_clock(kind(url, backend=recorder, **settings), clock)
         self.events: list[JobEvent] = []
 
     @property
@@ -169,9 +171,9 @@ class Rig:
 
     @property
     def other(self) -> Database:
-        """The database as another process opens it; the meddler does not see its requests."""
+        """The database as another process opens it; the recorder does not see its requests."""
         settings = _layout_settings(self.context.settings)
-        return set_clock(Database("memory:", backend=self.meddler.inner, **settings), self.clock)
+        return set_clock(Database("memory:", backend=self.recorder.inner, **settings), self.clock)
 
     async def now(self, given: Any) -> Any:
         """The given value, awaited if necessary."""
@@ -214,10 +216,10 @@ class Rig:
     async def list_waiting(self) -> list[JobRecord]:
         return await self.jobs.list(state="waiting")
 
-    async def dead(self) -> list[JobRecord]:
+    async def list_dead(self) -> list[JobRecord]:
         return await self.jobs.list(state="dead")
 
-    async def only(self) -> JobRecord:
+    async def get_only(self) -> JobRecord:
         """The only job."""
         (record,) = await self.jobs.list()
         return record
@@ -263,7 +265,7 @@ class Rig:
             else:
                 await asyncio.sleep(0.02)
 
-    async def until_told(self, kind: str, times: int = 1) -> None:
+    async def until_event(self, kind: str, times: int = 1) -> None:
         """Wait for this many events of a kind."""
         await self.until(lambda: self.kinds().count(kind) >= times)
 
@@ -284,7 +286,7 @@ def open_rig(way: Way, **given: Any) -> Iterator[Rig]:
         settings |= given
         store = Database(url, credentials=credentials, **settings)
         with store:
-            yield Rig(way.colour, JobClock(), Meddler(store._backend), url, **settings)
+            yield Rig(way.colour, JobClock(), SlowRecorder(store._backend), url, **settings)
 
 
 def _on(others: list[str]) -> Callable[[Test], Callable[..., None]]:

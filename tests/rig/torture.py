@@ -76,7 +76,7 @@ class Child:
         self._output.close()
         self._errors.close()
 
-    def tell(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         """Write a line to the program's input."""
         self._input.write(line + "\n")
         self._input.flush()

@@ -72,7 +72,7 @@ def test_each_of_25_threads_in_four_processes_succeeds(tmp_path: Path) -> None:
             ]
             assert [child.line() for child in children] == ["ready"] * 4
             for child in children:
-                child.tell("go")
+                child.write_line("go")
             assert [child.finish() for child in children] == [["0"]] * 4
         assert db.get_one(Stock, "coffee").bags == 0
 

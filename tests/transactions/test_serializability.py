@@ -184,7 +184,7 @@ def test_transactions_of_several_processes_are_serializable(seed: str, tmp_path:
             ]
             assert [child.line() for child in children] == ["ready"] * len(children)
             for child in children:
-                child.tell("start")
+                child.write_line("start")
             history = [parse_transaction(line) for child in children for line in child.finish()]
         outcomes = check_history(history, read_final_state(store.plain), least=4 * count_transactions("file"))
     assert outcomes[Outcome.ABORTED] > 0, "the transactions never contended"

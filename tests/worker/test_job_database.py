@@ -47,5 +47,5 @@ async def test_each_kind_of_job_has_its_kind_of_database(db: Rig) -> None:
 async def test_a_job_in_a_child_process_has_no_database(db: Rig) -> None:
     await db.enqueue(ask_database)
     assert (await db.drain(processes=1)).dead == 1
-    (dead,) = await db.dead()
+    (dead,) = await db.list_dead()
     assert "open a database in that process" in (dead.error or "")

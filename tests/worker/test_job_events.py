@@ -161,7 +161,7 @@ async def test_an_idle_worker_queries_each_shard_once_in_an_interval(db: Rig) ->
     async with db.run_worker(poll_interval=60, queues=["a", "b"]) as worker:
         await db.until(lambda: worker.metrics.polls >= 32)
         await db.enqueue(note, queue="a")  # the worker is notified of it
-        await db.until_told("succeeded")
+        await db.until_event("succeeded")
         polls = worker.metrics.polls
     assert 33 <= polls <= 35
 
@@ -171,11 +171,11 @@ async def test_only_one_lane_of_a_worker_tries_to_take_a_job(db: Rig) -> None:
     async with db.run_worker(poll_interval=60) as worker:
         await db.until(lambda: worker.metrics.polls >= 16)
         await db.enqueue(note, 0)  # once it has run, none of the first queries is pending
-        await db.until_told("succeeded", 1)
+        await db.until_event("succeeded", 1)
         before = worker.metrics.collisions
         for n in range(2, 12):
             await db.enqueue(note, n)
-            await db.until_told("succeeded", n)
+            await db.until_event("succeeded", n)
         assert worker.metrics.collisions == before
 
 
@@ -189,18 +189,18 @@ async def test_a_page_that_was_read_before_a_job_was_taken_does_not_offer_it_aga
 
     async def hold_back_second_page(request: Any) -> None:
         nonlocal polls
-        if isinstance(request, Query) and db.meddler.exchanges[-1][1].items:
+        if isinstance(request, Query) and db.recorder.exchanges[-1][1].items:
             polls += 1
             if polls == 2:
                 await _until(lambda: worker.metrics.succeeded)
 
     await db.enqueue(note)
-    db.meddler.before, db.meddler.after = hold_back_take, hold_back_second_page
+    db.recorder.before, db.recorder.after = hold_back_take, hold_back_second_page
     async with db.run_worker(poll_interval=60) as worker:
         await db.until(lambda: polls >= 2 and worker.metrics.succeeded)
-        db.meddler.before = db.meddler.after = lambda request: None
+        db.recorder.before = db.recorder.after = lambda request: None
         await db.enqueue(note)  # the worker finds it after that page
-        await db.until_told("succeeded", 2)
+        await db.until_event("succeeded", 2)
         assert worker.metrics.collisions == 0
 
 

@@ -93,7 +93,7 @@ async def test_the_traceback_of_a_failure_is_kept(db: Rig, tmp_path: Path) -> No
     await db.drain()
     (event,) = [event for event in db.events if event.kind == "dead"]
     assert isinstance(event.error, JobProcessError)
-    error = str((await db.only()).error)
+    error = str((await db.get_only()).error)
     assert "in _deeper" in error
     assert error.endswith("LookupError: nothing is called x")
 
@@ -102,9 +102,9 @@ async def test_the_traceback_of_a_failure_is_kept(db: Rig, tmp_path: Path) -> No
 async def test_a_job_that_takes_too_long_is_killed(db: Rig, tmp_path: Path) -> None:
     await db.enqueue(write_process, str(tmp_path))
     async with db.run_worker(processes=1):
-        await db.until_told("succeeded")  # now the process exists
+        await db.until_event("succeeded")  # now the process exists
         await db.enqueue(hang, str(tmp_path))
-        await db.until_told("dead")
+        await db.until_event("dead")
     assert isinstance(db.events[-1].error, JobTimeoutError)
     assert not is_alive(int((tmp_path / "hanging").read_text("utf-8")))
 
@@ -127,14 +127,14 @@ async def test_the_process_of_a_released_job_is_killed(db: Rig, tmp_path: Path) 
         await db.until(lambda: asleep.exists() and asleep.read_text("utf-8"))
     assert db.kinds() == ["started", "released"]
     assert not is_alive(int(asleep.read_text("utf-8")))
-    assert (await db.only()).attempts == 0
+    assert (await db.get_only()).attempts == 0
 
 
 @in_one_colour
 async def test_an_idle_process_that_died_is_replaced(db: Rig, tmp_path: Path) -> None:
     first = await db.enqueue(write_process, str(tmp_path))
     async with db.run_worker(processes=1):
-        await db.until_told("succeeded")
+        await db.until_event("succeeded")
         number = int((tmp_path / first.id).read_text("utf-8").split()[0])
         os.kill(number, 9)
         await db.until(lambda: _state(number) in ("Z", ""))

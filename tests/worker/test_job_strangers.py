@@ -31,7 +31,7 @@ async def test_unknown_jobs_are_read_once_and_not_at_every_poll(db: Rig) -> None
     db.clock.forward(60)
 
     def list_polls() -> list[Query]:
-        queries = [request for request in db.meddler.requests if isinstance(request, Query)]
+        queries = [request for request in db.recorder.requests if isinstance(request, Query)]
         return [query for query in queries if query.key.equals["S"].endswith("#a")]
 
     async with db.run_worker(jobs=[run_known]):
@@ -65,5 +65,5 @@ async def test_new_unknown_jobs_are_not_skipped(db: Rig) -> None:
     await db.enqueue("strangers-unknown")
     async with db.run_worker(jobs=[run_known]) as worker:
         await db.until(lambda: worker.metrics.polls > 48)
-    queries = [request for request in db.meddler.requests if isinstance(request, Query)]
+    queries = [request for request in db.recorder.requests if isinstance(request, Query)]
     assert all(query.start_after is None for query in queries)

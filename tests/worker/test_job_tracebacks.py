@@ -43,7 +43,7 @@ async def test_a_refusal_ends_at_the_method_that_the_job_called(db: Rig) -> None
     for asking in (ask, ask_async, ask_transactional):
         await db.enqueue(asking)
     await db.drain()
-    found = sorted(list_functions(record.error) for record in await db.dead())
+    found = sorted(list_functions(record.error) for record in await db.list_dead())
     assert found == [[name, "[get_one]"] for name in ("ask", "ask_async", "ask_transactional")]
     errors = [event.error for event in db.events if event.error is not None]
     assert [type(error) for error in errors] == [RecordNotFound] * 3
@@ -53,14 +53,14 @@ async def test_a_refusal_ends_at_the_method_that_the_job_called(db: Rig) -> None
 async def test_a_refusal_in_a_process_ends_there_too(db: Rig) -> None:
     await db.enqueue(ask_database)
     await db.drain(processes=1)
-    assert list_functions((await db.only()).error) == ["ask_database", "[database]"]
+    assert list_functions((await db.get_only()).error) == ["ask_database", "[database]"]
 
 
 @in_memory
 async def test_an_error_of_the_jobs_own_code_keeps_all_frames(db: Rig) -> None:
     await db.enqueue(raise_own)
     await db.drain()
-    frames = list_functions((await db.only()).error)
+    frames = list_functions((await db.get_only()).error)
     assert frames[-1] == "raise_own"
     assert "[_call_function]" in frames
 
@@ -69,5 +69,5 @@ async def test_an_error_of_the_jobs_own_code_keeps_all_frames(db: Rig) -> None:
 async def test_an_error_in_a_process_keeps_all_frames_too(db: Rig) -> None:
     await db.enqueue(refuse, "x")
     await db.drain(processes=1)
-    frames = list_functions((await db.only()).error)
+    frames = list_functions((await db.get_only()).error)
     assert frames[-3:] == ["[run_message]", "refuse", "_deeper"]

@@ -122,7 +122,7 @@ async def test_a_worker_runs_beside_a_block(db: Rig) -> None:
     async with db.run_worker() as worker:
         for n in range(5):
             await db.enqueue(note if n % 2 else note_async, n)
-        await db.until_told("succeeded", 5)
+        await db.until_event("succeeded", 5)
         assert worker.metrics.running == 0
     assert sorted(done) == [0, 1, 2, 3, 4]
     await db.enqueue(note, "after the block")
@@ -134,7 +134,7 @@ async def test_a_worker_is_notified_at_once_of_jobs_enqueued_in_its_program(db: 
     async with db.run_worker(poll_interval=3600) as worker:
         await db.until(lambda: worker.metrics.polls >= 16)
         await db.enqueue(note, "found")
-        await db.until_told("succeeded")
+        await db.until_event("succeeded")
     assert done == ["found"]
 
 
@@ -146,13 +146,13 @@ async def test_a_worker_finds_a_job_that_is_enqueued_during_its_query(db: Rig) -
 
     def meddle(request: Any) -> None:
         if isinstance(request, Query) and "#Job#default#7" in str(request.key):
-            db.meddler.after = lambda request: None
+            db.recorder.after = lambda request: None
             blocking.jobs.enqueue(note, "found")
 
-    db.meddler.after = meddle
-    db.meddler.linger = 0.01
+    db.recorder.after = meddle
+    db.recorder.linger = 0.01
     async with db.run_worker(poll_interval=3600):
-        await db.until_told("succeeded")
+        await db.until_event("succeeded")
     assert done == ["found"]
 
 
@@ -257,7 +257,7 @@ async def test_a_worker_leaves_unknown_jobs_alone(db: Rig) -> None:
     await db.enqueue(note, "known")
     await db.drain()
     assert done == ["known"]
-    record = await db.only()
+    record = await db.get_only()
     assert (record.id, record.attempts, record.state) == (unknown.id, 0, "waiting")
 
 
@@ -279,7 +279,7 @@ async def test_more_unknown_jobs_than_a_page_has_do_not_starve_the_others(db: Ri
         await db.commit(lambda tx: [tx.enqueue("life-unknown") for _ in range(50)])
     await db.enqueue(note, "known")
     async with db.run_worker(concurrency=1):
-        await db.until_told("succeeded")
+        await db.until_event("succeeded")
     assert done == ["known"]
     assert (await db.jobs.counts())["default"].waiting == 150
 
@@ -300,7 +300,7 @@ async def test_workers_share_the_work_and_each_job_runs_once(db: Rig) -> None:
     for _ in range(2):
         await db.commit(lambda tx: [tx.enqueue(note, n) for n in range(60)])
     async with db.run_worker(), db.run_worker(), db.run_worker():
-        await db.until_told("succeeded", 120)
+        await db.until_event("succeeded", 120)
     assert Counter(done) == dict.fromkeys(range(60), 2)
     assert await db.jobs.list() == []
 
@@ -334,10 +334,10 @@ def test_workers_in_other_processes_share_one_file(tmp_path: Path) -> None:
             ]
             assert [worker.line() for worker in workers] == ["ready"] * 2
             for worker in workers:
-                worker.tell("go")
+                worker.write_line("go")
             until(lambda: not db.jobs.list(), "all jobs were run")
             for worker in workers:
-                worker.tell("stop")
+                worker.write_line("stop")
                 worker.finish()
         assert {int(path.name) for path in results.iterdir()} == set(range(20))
 

@@ -390,7 +390,7 @@ DiskService(sys.argv[1]).send_blocking(PutObject("disk", "slow", b"words"))
         assert slow.line() == "ready"
         later = DiskService(disk.root, clock=lambda: time.time() + HOUR_LATER)
         later.send_blocking(PutObject(NAME, "other", b"new"))
-        slow.tell("continue")
+        slow.write_line("continue")
         slow.finish()
     assert disk.get("slow").body == b"words"
     assert disk.get("slow").info.md5 is not None

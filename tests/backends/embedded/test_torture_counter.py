@@ -41,7 +41,7 @@ def test_counting_in_several_processes_is_exact(tmp_path: Path, styles: list[str
         children = [stack.enter_context(Child("counter_worker.py", file, style, TIMES)) for style in styles]
         assert [child.line() for child in children] == ["ready"] * len(children)
         for child in children:
-            child.tell("start")
+            child.write_line("start")
         for child in children:
             child.finish()
     with Database(f"embedded:{file}") as db:

@@ -40,7 +40,7 @@ def test_a_store_whose_creator_was_killed_at_a_random_moment_can_be_opened(tmp_p
             assert child.line() == "ready"
             for number in range(choice.randrange(1, 5)):  # the process is killed during the last of them
                 path = tmp_path / f"{round}-{number}.db"
-                child.tell(str(path))
+                child.write_line(str(path))
             while not path.exists() and child.alive:
                 pass
             for _ in range(choice.randrange(20_000)):  # at most about as long as the rest of a creation
@@ -62,7 +62,7 @@ def test_a_store_whose_creator_was_killed_at_any_system_call_can_be_opened(tmp_p
         with Child(
             "fresh_opener.py", prefix=trace_command(tmp_path / "trace", f"trace={call}", inject)
         ) as child:
-            child.tell(str(path))
+            child.write_line(str(path))
             assert "done" not in child.end(), f"the process was not killed at {call} {when}"
             assert child.returncode == -9, child.account()
         check_usable(path, f"killed at {call} {when} {SEEDED}")
@@ -72,7 +72,7 @@ def kill_points(tmp_path: Path) -> list[tuple[str, int]]:
     """List every system call of a creation that changes a file: its name, and its number among those of that name."""
     trace = tmp_path / "whole-trace"
     with Child("fresh_opener.py", prefix=trace_command(trace, f"trace={','.join(CALLS)}")) as child:
-        child.tell(str(tmp_path / "whole.db"))
+        child.write_line(str(tmp_path / "whole.db"))
         child.finish()
     calls = Counter(re.findall(rf"^\d+ +({'|'.join(CALLS)})\(", trace.read_text(), re.MULTILINE))
     return [(call, when) for call, times in calls.items() for when in range(1, times + 1)]
@@ -85,7 +85,7 @@ def test_processes_that_open_a_new_store_at_once_all_succeed(tmp_path: Path) -> 
         for round in range(15 * ROUNDS):
             path = tmp_path / f"{round}.db"
             for child in children:
-                child.tell(str(path))
+                child.write_line(str(path))
             assert [child.line() for child in children] == ["done"] * 4
             with Database(f"embedded:{path}") as db:
                 assert len(scan_table(db, MADE.name)) == 4, f"an item is missing in round {round} {SEEDED}"
@@ -99,7 +99,7 @@ def test_opening_a_store_while_other_processes_close_it_succeeds(tmp_path: Path)
         children = [stack.enter_context(Child("fresh_opener.py")) for _ in range(3)]
         for child in children:
             for _ in range(25 * ROUNDS):
-                child.tell(str(path))
+                child.write_line(str(path))
         for child in children:
             assert child.finish() == ["ready", *["done"] * (25 * ROUNDS)]
     audit(path, SEEDED)

@@ -9,7 +9,7 @@ import pytest
 from copy_rig import Rig, Way, everywhere, open_rig
 from rig.clock import Clock, TimedPort
 from rig.colour import finish
-from rig.files import Meddler, pattern
+from rig.files import InterceptedService, pattern
 
 from holdall import Database
 from holdall.backends.memory import MemoryService
@@ -168,7 +168,7 @@ async def test_files_count_towards_the_expected_total(rig: Rig) -> None:
 
 @pytest.mark.parametrize("colour", ["blocking", "awaiting"])
 def test_a_large_file_is_copied_in_parts(colour: Any) -> None:
-    small = Meddler(MemoryService(), ServiceTraits(single_put=200, part_size=100))
+    small = InterceptedService(MemoryService(), ServiceTraits(single_put=200, part_size=100))
     with open_rig(Way("file-to-file", colour), target={"files": small}) as rig:
         rig.source.files.put("large", pattern(1050))
         report = finish(colour, rig.copy())
@@ -180,7 +180,7 @@ def test_a_large_file_is_copied_in_parts(colour: Any) -> None:
 @pytest.mark.parametrize("known", ["replaced", "deleted"])
 def test_after_an_interruption_an_unrecognized_file_counts_as_another_program_s(known: str) -> None:
     """The source has no digest of a file uploaded in parts, and another program writes a file of the same size."""
-    target = Meddler(MemoryService())
+    target = InterceptedService(MemoryService())
     with open_rig(Way("file-to-file", "blocking"), {"files": MemoryService()}, {"files": target}) as rig:
         source, service = rig.source, rig.source.files.service
         put(source, "other")

@@ -120,7 +120,7 @@ def test_a_run_beside_processes(tmp_path: Path) -> None:
         for writer in writers:
             assert writer.line() == "ready"
         for writer in writers:
-            writer.tell("go")
+            writer.write_line("go")
         with Database(url) as db:
             assert db.migrate(Thing, segments=2).found == ITEMS
         results = [json.loads("".join(writer.finish())) for writer in writers]
