@@ -10,6 +10,7 @@ from holdall.composition import Composed, make_awaiting_context
 from holdall.core.cursor import AwaitingPages, PageCursor
 from holdall.core.port import Port, wait
 from holdall.core.requests import Page, Query, Request, Scan
+from holdall.core.traceback import ShortTracebacks
 from holdall.transactions.run.runner import AsyncRunner
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class AsyncDatabase(Composed, AsyncRunner):
 
         Returns each bucket with whether it was created. Services without buckets are left out.
         """
-        return await asyncio.to_thread(self._services.create_buckets, service)
+        return await wait(self._context.port.offload(self._services.create_buckets, service), self._context)
 
     def worker(self, **options: Unpack[WorkerArguments]) -> Worker:
         """Return a worker that runs this database's jobs: in an ``async with`` block, or with ``drain()`` or ``run()``.
@@ -129,7 +130,8 @@ class AsyncDatabase(Composed, AsyncRunner):
         """
         from holdall.worker import Worker
 
-        return Worker(self, **options)
+        with ShortTracebacks(self._context):
+            return Worker(self, **options)
 
     async def copy_to(self, target: AsyncDatabase, **options: Unpack[CopyArguments]) -> CopyReport:
         """Copy everything in this database to another one: tables, jobs and files. This database is not changed.
@@ -151,10 +153,8 @@ class AsyncDatabase(Composed, AsyncRunner):
         with the report so far, also from other threads.
         """
         from holdall.maintenance.copy.flow import copy_database
-        from holdall.maintenance.copy.work import make_side
 
-        ours, theirs = make_side(self, AsyncDatabase), make_side(target, AsyncDatabase)
-        return await wait(copy_database(ours, theirs, **options), self._context)
+        return await wait(copy_database(self, target, AsyncDatabase, **options), self._context)
 
     async def doctor(self, **options: Unpack[DoctorArguments]) -> DoctorReport:
         """Check this database, and return what is wrong. Nothing is changed, except that figures are stored.

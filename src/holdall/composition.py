@@ -14,6 +14,7 @@ from holdall.backends.services import Services
 from holdall.core.context import Context, State
 from holdall.core.port import Backend
 from holdall.core.settings import SettingArguments, Settings
+from holdall.core.traceback import ShortTracebacks
 from holdall.features import find_hook, setting_parsers
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ class Composed:
         """
         from holdall.attachments.owner.attachable import Saving
 
-        return Saving(self._context, owner)
+        with ShortTracebacks(self._context):
+            return Saving(self._context, owner)
 
     def destroying(self, owner: Attachable) -> Destroying:
         """``with db.destroying(owner):`` deletes the attachments of an owner that the block deletes.
@@ -91,7 +93,8 @@ class Composed:
         """
         from holdall.attachments.owner.attachable import Destroying
 
-        return Destroying(self._context, owner)
+        with ShortTracebacks(self._context):
+            return Destroying(self._context, owner)
 
     @property
     def path(self) -> str | None:

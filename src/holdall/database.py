@@ -9,6 +9,7 @@ from holdall.composition import Composed, make_blocking_context
 from holdall.core.cursor import BlockingPages, PageCursor
 from holdall.core.port import Port, run
 from holdall.core.requests import Page, Query, Request, Scan
+from holdall.core.traceback import ShortTracebacks
 from holdall.transactions.run.runner import Runner
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ class Database(Composed, Runner):
 
         Returns each bucket with whether it was created. Services without buckets are left out.
         """
-        return self._services.create_buckets(service)
+        return run(self._context.port.offload(self._services.create_buckets, service), self._context)
 
     def worker(self, **options: Unpack[WorkerArguments]) -> WorkerThread:
         """Return a worker that runs this database's jobs: in a ``with`` block, or with ``drain()`` or ``run()``.
@@ -147,7 +148,8 @@ class Database(Composed, Runner):
         """
         from holdall.worker import WorkerThread
 
-        return WorkerThread(self, **options)
+        with ShortTracebacks(self._context):
+            return WorkerThread(self, **options)
 
     def copy_to(self, target: Database, **options: Unpack[CopyArguments]) -> CopyReport:
         """Copy everything in this database to another one: tables, jobs and files. This database is not changed.
@@ -169,10 +171,8 @@ class Database(Composed, Runner):
         with the report so far, also from other threads.
         """
         from holdall.maintenance.copy.flow import copy_database
-        from holdall.maintenance.copy.work import make_side
 
-        ours, theirs = make_side(self, Database), make_side(target, Database)
-        return run(copy_database(ours, theirs, **options), self._context)
+        return run(copy_database(self, target, Database, **options), self._context)
 
     def doctor(self, **options: Unpack[DoctorArguments]) -> DoctorReport:
         """Check this database, and return what is wrong. Nothing is changed, except that figures are stored.

@@ -1,7 +1,8 @@
 """Shortens tracebacks to what the caller needs: their own line and the method that they called.
 
 Pure. When a shell runs a flow, `holdall.core.port` removes Holdall's frames from every `HoldallError` with
-`shorten_traceback`, unless the setting ``tracebacks`` is ``full``. A worker does the same with the error of a job.
+`shorten_traceback`, unless the setting ``tracebacks`` is ``full``. A worker does the same with the error of a job, and
+`ShortTracebacks` with those of a method that runs no flow.
 """
 
 from __future__ import annotations
@@ -23,6 +24,24 @@ def shorten_traceback(error: BaseException, context: Context, *, here: bool = Fa
     """Remove Holdall's frames from the tracebacks of an error as the settings demand; see `remove_frames`."""
     if context.settings.tracebacks != "full":
         remove_frames(error, here=here)
+
+
+class ShortTracebacks:
+    """Shortens the errors of a method that runs no flow: ``with ShortTracebacks(self._context): ...``."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, HoldallError):
+            shorten_traceback(error, self._context, here=True)
 
 
 def remove_frames(error: BaseException, *, here: bool = False) -> None:

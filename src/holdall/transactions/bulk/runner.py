@@ -7,6 +7,7 @@ from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack
 
 from holdall.core.port import run, wait
+from holdall.core.traceback import ShortTracebacks
 from holdall.transactions.read.reader import AsyncReader, Reader
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ class BulkRunner(Reader):
         """
         from holdall.transactions.bulk.api import Bulk
 
-        return Bulk(self._context, _make_batches(self._context, model, others, concurrency, rate, progress))
+        with ShortTracebacks(self._context):
+            batches = _make_batches(self._context, model, others, concurrency, rate, progress)
+        return Bulk(self._context, batches)
 
     def update_all(
         self,
@@ -187,7 +190,8 @@ class AsyncBulkRunner(AsyncReader):
         """
         from holdall.transactions.bulk.api import AsyncBulk
 
-        batches = _make_batches(self._context, model, others, concurrency, rate, progress)
+        with ShortTracebacks(self._context):
+            batches = _make_batches(self._context, model, others, concurrency, rate, progress)
         return AsyncBulk(self._context, batches)
 
     async def update_all(

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, Never, TypeVar, Unpack, overload
 
 from holdall.core.port import run, wait
-from holdall.core.traceback import shorten_traceback
+from holdall.core.traceback import ShortTracebacks, shorten_traceback
 from holdall.errors import HoldallError
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ def _flows() -> Any:
 
 class Queries:
     """Asks for rows. Nothing is awaited: pages are fetched while the caller iterates."""
+
+    _context: Context
 
     def query(
         self,
@@ -68,22 +70,23 @@ class Queries:
         from holdall.transactions.query.question import Question
         from holdall.transactions.read.target import model_schemas, refuse_values
 
-        schema, *beside = model_schemas(models)
-        if values:
-            raise refuse_values("query", schema, values, schema.keys)
-        question = Question(
-            schema,
-            components,
-            beside=beside,
-            sort=sort,
-            where=where,
-            index=index,
-            reverse=reverse,
-            limit=limit,
-            consistent=consistent,
-            only=only,
-            lock=lock,
-        )
+        with ShortTracebacks(self._context):
+            schema, *beside = model_schemas(models)
+            if values:
+                raise refuse_values("query", schema, values, schema.keys)
+            question = Question(
+                schema,
+                components,
+                beside=beside,
+                sort=sort,
+                where=where,
+                index=index,
+                reverse=reverse,
+                limit=limit,
+                consistent=consistent,
+                only=only,
+                lock=lock,
+            )
         return self._rows(question)
 
     def _rows(self, question: Question) -> Any:
@@ -94,7 +97,6 @@ class Queries:
 class Reader(Queries):
     """Reads items. Items that are read outside a transaction cannot be changed."""
 
-    _context: Context
     _unit: Unit | None = None
 
     @overload
@@ -242,7 +244,8 @@ class Reader(Queries):
         from holdall.transactions.query.api import ScanRows
         from holdall.transactions.query.scan import ask_scan
 
-        question = ask_scan(model, options)
+        with ShortTracebacks(self._context):
+            question = ask_scan(model, options)
         return ScanRows(self._context, self._unit if question.lock else None, question)
 
     def _rows(self, question: Question) -> Rows[Any]:
@@ -254,7 +257,6 @@ class Reader(Queries):
 class AsyncReader(Queries):
     """Reads items. Items that are read outside a transaction cannot be changed."""
 
-    _context: Context
     _unit: Unit | None = None
 
     @overload
@@ -402,7 +404,8 @@ class AsyncReader(Queries):
         from holdall.transactions.query.api import AsyncScanRows
         from holdall.transactions.query.scan import ask_scan
 
-        question = ask_scan(model, options)
+        with ShortTracebacks(self._context):
+            question = ask_scan(model, options)
         return AsyncScanRows(self._context, self._unit if question.lock else None, question)
 
     def _rows(self, question: Question) -> AsyncRows[Any]:
