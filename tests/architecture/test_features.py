@@ -24,6 +24,7 @@ from holdall.jobs.declaration import declared_jobs
 from holdall.jobs.locator import FIND_FETCH, FindFetch
 from holdall.jobs.mirror import enqueue_copies
 from holdall.jobs.outbox import plan_job
+from holdall.testing.plugin import _REGISTRIES
 from holdall.transactions.enqueued import PLAN_JOB, PlanJob
 
 SOURCE = Path(holdall.__file__).parent
@@ -80,6 +81,35 @@ def test_every_job_of_holdall_itself_is_declared_for_workers() -> None:
     declare_jobs()
     assert ours
     assert {job.name for job in declared_jobs().values() if job.place.startswith("holdall.")} == ours
+
+
+def find_registries(text: str) -> set[str]:
+    """The names of a module that begin as an empty collection and are then filled."""
+    empty = re.findall(r"^(\w+)(?:: [^=\n]+)? = (?:\{\}|\[\]|set\(\))$", text, re.MULTILINE)
+    filled = r"\b{}(?:\[.+\] = |\.(?:add|append|extend|insert|setdefault|update)\()"
+    return {name for name in empty if re.search(filled.format(name), text)}
+
+
+def test_registries_are_recognized() -> None:
+    assert find_registries("_a: dict[str, int] = {}\ndef f(): _a['x'] = 1") == {"_a"}
+    assert find_registries("_a = []\ndef f(): _a.append(1)") == {"_a"}
+    assert not find_registries("_NONE: dict[str, int] = {}")
+
+
+def test_the_pytest_plugin_resets_the_registries_of_all_features() -> None:
+    rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")} - {
+        "backends",
+        "core",
+        "errors",
+        "web",
+    }
+    found = {
+        f"{'.'.join(path.relative_to(SOURCE.parent).with_suffix('').parts)}.{name}"
+        for path, text in TEXTS.items()
+        if path.relative_to(SOURCE).parts[0] in rooms
+        for name in find_registries(text)
+    }
+    assert found == {f"{module}._declared" for module in _REGISTRIES}
 
 
 def test_every_command_belongs_to_a_feature_or_to_the_program_itself() -> None:
