@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -65,3 +66,26 @@ def test_helpers_that_two_rooms_use_are_in_the_rig() -> None:
             if homes.get(name, room) not in (room, "rig", "typing")
         ]
     assert misplaced == [], "hint: move it to tests/rig"
+
+
+def forwards(kind: ast.ClassDef) -> bool:
+    """Whether a class passes requests on to a backend in both colours, each in a method of its own."""
+    methods = {
+        node.name: node for node in kind.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    return all(
+        name in methods
+        and any(isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(methods[name]))
+        for name in ("send_blocking", "send_awaiting")
+    )
+
+
+def test_backends_around_a_backend_have_one_base() -> None:
+    found = [
+        f"{path.relative_to(TESTS)}: {node.name}"
+        for path in TESTS.rglob("*.py")
+        if "send_awaiting" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef) and forwards(node)
+    ]
+    assert found == [], "hint: derive it from rig.wrapper.Wrapper, and override _answer"

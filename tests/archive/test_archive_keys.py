@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from archive_rig import Rig, in_memory
+from rig.files import InterceptedService
 from rig.servers import ENVIRONMENT
 
 from holdall import Archive, Database, Key, Model, SortKey
@@ -265,29 +266,10 @@ def test_a_bucket_with_a_prefix_reports_the_maximum_length_of_keys() -> None:
         assert service.send_blocking(DescribeService("")).max_key == MAX_KEY - 101
 
 
-class ShortKeyService:
-    """A service with less room for keys, like a bucket with a prefix."""
-
-    def __init__(self, inner: Any, room: int) -> None:
-        self._inner = inner
-        self._traits = ServiceTraits(max_key=room)
-
-    def send_blocking(self, request: Any) -> Any:
-        return self._traits if isinstance(request, DescribeService) else self._inner.send_blocking(request)
-
-    async def send_awaiting(self, request: Any) -> Any:
-        return (
-            self._traits if isinstance(request, DescribeService) else await self._inner.send_awaiting(request)
-        )
-
-    def close(self) -> None:
-        self._inner.close()
-
-
 @in_memory
 async def test_a_prefix_of_the_service_shortens_keys(db: Rig) -> None:
     """S3 counts the prefix as part of the key."""
-    db.service.inner = ShortKeyService(db.service.inner, 900)
+    db.service.inner = InterceptedService(db.service.inner, ServiceTraits(max_key=900))
     await db.create("x" * 980)
     assert (await db.run()).archived == 1
     (key,) = await db.objects()

@@ -14,11 +14,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from rig.clock import Clock, TimedPort
 from rig.colour import COLOURS, Awaited, Colour, here_and_elsewhere, run_in, take_turns
 from rig.database import FeatureRig, find_address, open_recorded
+from rig.files import InterceptedService
 from rig.recorder import Recorder
 from rig.torture import TORTURE
 
@@ -26,9 +27,8 @@ from holdall import Database, Model, has_many_attached, has_one_attached
 from holdall.attachments import Accept, Attachment, Blob
 from holdall.backends.memory import MemoryService
 from holdall.core.frozen import replace
-from holdall.core.objects import DescribeService, ServiceTraits
+from holdall.core.objects import ServiceTraits
 from holdall.core.port import Backend
-from holdall.core.requests import Request
 from holdall.tables.definition import Mode
 from holdall.worker import Worker
 
@@ -36,7 +36,7 @@ __all__ = [
     "SECRET",
     "Member",
     "Rig",
-    "SmallParts",
+    "ask_for_small_parts",
     "User",
     "Way",
     "everywhere",
@@ -47,7 +47,6 @@ __all__ = [
     "row_of",
 ]
 
-R = TypeVar("R")
 MODES: tuple[Mode, ...] = ("A", "B")
 SECRET = "a secret of the tests, long enough"
 BASE_URL = "https://app.example/files"
@@ -82,25 +81,9 @@ class Way:
         return f"mode {self.mode}, {self.store}, {self.colour}"
 
 
-class SmallParts:
-    """A service that asks for small parts."""
-
-    def __init__(self, inner: Backend, part_size: int = 10) -> None:
-        self.inner = inner
-        self._traits: Any = ServiceTraits(single_put=part_size, part_size=part_size)
-
-    def send_blocking(self, request: Request[R]) -> R:
-        if isinstance(request, DescribeService):
-            return self._traits  # type: ignore[no-any-return]
-        return self.inner.send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        if isinstance(request, DescribeService):
-            return self._traits  # type: ignore[no-any-return]
-        return await self.inner.send_awaiting(request)
-
-    def close(self) -> None:
-        self.inner.close()
+def ask_for_small_parts(service: Backend, part_size: int = 10) -> InterceptedService:
+    """The service, which asks for small parts."""
+    return InterceptedService(service, ServiceTraits(single_put=part_size, part_size=part_size))
 
 
 class Rig(FeatureRig):

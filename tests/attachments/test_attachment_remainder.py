@@ -8,33 +8,26 @@ import pytest
 from attachments_rig import Rig, Way, everywhere, file, in_memory, names_of, open_rig
 from gem import Gem
 from rig.colour import COLOURS, run_in
+from rig.wrapper import Wrapper
 
 from holdall import Model, has_many_attached
 from holdall.attachments.picture.derived import variant_owner
 from holdall.core.expressions import Path, Set, Update, Value
 from holdall.core.frozen import replace
-from holdall.core.port import run
-from holdall.core.requests import BatchWrite, Query, Scan, TransactWrite, UpdateItem
+from holdall.core.port import Send, run
+from holdall.core.requests import BatchWrite, Query, Request, Scan, TransactWrite, UpdateItem
 from holdall.errors import ConditionFailedError, TransactionFailedError
 
 in_mode_b = run_in(lambda _: [Way("B", "memory", colour) for colour in COLOURS], open_rig)
 
 
-class LateIndex:
+class LateIndex(Wrapper):
     """A store whose indexes show no items while ``late`` is set."""
 
-    def __init__(self, inner: Any) -> None:
-        self._inner = inner
-        self.late = True
-        self.close = inner.close
+    late = True
 
-    def send_blocking(self, request: Any) -> Any:
-        return self._hide(request, self._inner.send_blocking(request))
-
-    async def send_awaiting(self, request: Any) -> Any:
-        return self._hide(request, await self._inner.send_awaiting(request))
-
-    def _hide(self, request: Any, reply: Any) -> Any:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
+        reply = await send(self.inner, request)
         if self.late and isinstance(request, Query) and request.index is not None:
             return replace(reply, items=())
         return reply

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from attachments_rig import SECRET, SmallParts
+from attachments_rig import SECRET, ask_for_small_parts
 from rig.clock import Clock, TimedPort
 from rig.recorder import Recorder
 
@@ -38,7 +38,7 @@ class World:
 
     def __init__(self, path: Path | None, service: Any) -> None:
         self.recorder = Recorder(EmbeddedBackend(path, durability="normal"))
-        self.service = Recorder(SmallParts(service), beside=self.recorder)
+        self.service = Recorder(ask_for_small_parts(service), beside=self.recorder)
         self.clock = Clock(ticking=True)
 
     @contextmanager

@@ -16,7 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from attachments_rig import Rig, SmallParts, Way, everywhere, in_memory, open_rig
+from attachments_rig import Rig, Way, ask_for_small_parts, everywhere, in_memory, open_rig
 from gem import Gem
 from rig.clock import Clock, TimedPort
 from rig.colour import run_in
@@ -69,7 +69,7 @@ class BrokenStream:
 @contextmanager
 def small(way: Way) -> Iterator[Rig]:
     with open_rig(way) as db:
-        db.service.inner = SmallParts(db.service.inner)
+        db.service.inner = ask_for_small_parts(db.service.inner)
         yield db
 
 
@@ -169,7 +169,7 @@ async def test_bytes_received_before_the_connection_broke_are_kept(db: Rig) -> N
 
 @in_small_parts
 async def test_many_small_requests_are_merged(db: Rig) -> None:
-    db.service.inner = SmallParts(db.service.inner, part_size=60)
+    db.service.inner = ask_for_small_parts(db.service.inner, part_size=60)
     upload = await start(db, 90)
     for at in range(90):
         upload = await db.blobs.continue_upload(upload, at, bytes([at]))
@@ -366,7 +366,7 @@ def test_concurrent_clients_of_one_upload_upload_the_whole_file() -> None:
             refused += 1
 
     async def main() -> None:
-        service = SmallParts(MemoryService())
+        service = ask_for_small_parts(MemoryService())
         async with AsyncDatabase("memory:", files=service) as db:
             for _ in range(3 * ROUNDS):
                 upload = await db.blobs.start_upload(filename="a.bin", byte_size=len(data))

@@ -17,6 +17,7 @@ from typing import TypeVar
 from rig.colour import take_turns
 from rig.servers import ENVIRONMENT, start_server
 from rig.torture import TORTURE
+from rig.wrapper import Wrapper
 
 from holdall.backends.aws.credentials import find_credentials
 from holdall.backends.aws.endpoint import resolve_endpoint
@@ -25,7 +26,6 @@ from holdall.backends.memory import MemoryService
 from holdall.backends.s3.service import S3Service
 from holdall.backends.services import MirrorService
 from holdall.core.port import Backend
-from holdall.core.requests import Request
 from holdall.testing import ServiceCapability, ServiceCheck
 from holdall.testing.file_contract import Calls
 
@@ -88,18 +88,12 @@ def open_disk_service() -> Iterator[DiskService]:
             service.close()
 
 
-class _Mirror:
+class _Mirror(Wrapper):
     """A mirror that closes its services, as a registry would."""
 
     def __init__(self, **services: Backend) -> None:
+        super().__init__(MirrorService(services.__getitem__, "main", ("copy",)))
         self._services = services
-        self._mirror = MirrorService(services.__getitem__, "main", ("copy",))
-
-    def send_blocking(self, request: Request[R]) -> R:
-        return self._mirror.send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        return await self._mirror.send_awaiting(request)
 
     def close(self) -> None:
         for service in self._services.values():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from rig.wrapper import Wrapper
 
 import holdall
 from holdall import (
@@ -28,6 +29,7 @@ from holdall import (
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.backends.memory import MemoryService
 from holdall.core import TransactWrite, objects, requests
+from holdall.core.port import Send
 from holdall.core.requests import Request
 from holdall.tables import PolicyFeature
 from holdall.tables.export.policy import ACTIONS, OBJECT_ACTIONS, TABLE_ACTIONS
@@ -79,14 +81,14 @@ ACTIONS_OF_OBJECT_REQUESTS: dict[str, set[str]] = {
 }
 
 
-class ActionRecorder:
+class ActionRecorder(Wrapper):
     """Wraps a backend or a file service, and records the actions that its requests need."""
 
     def __init__(self, inner: Any) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.needed: set[str] = set()
 
-    def note(self, request: Any) -> Any:
+    async def _answer(self, send: Send, request: Any) -> Any:
         parts = request.actions if isinstance(request, TransactWrite) else [request]
         for name in (type(part).__name__ for part in parts):
             self.needed |= (
@@ -96,16 +98,7 @@ class ActionRecorder:
             )
         if getattr(request, "tags", None):
             self.needed.add("PutObjectTagging")
-        return request
-
-    def send_blocking(self, request: Any) -> Any:
-        return self.inner.send_blocking(self.note(request))
-
-    async def send_awaiting(self, request: Any) -> Any:
-        return await self.inner.send_awaiting(self.note(request))
-
-    def close(self) -> None:
-        self.inner.close()
+        return await send(self.inner, request)
 
 
 class Parcel(Model):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from rig.files import PART, Rig, everywhere, in_small_parts, pattern
+from rig.wrapper import Wrapper
 
 from holdall.core.objects import (
     AbortUpload,
@@ -18,6 +19,8 @@ from holdall.core.objects import (
     PutObject,
     UploadPart,
 )
+from holdall.core.port import Send
+from holdall.core.requests import Request
 from holdall.errors import (
     AccessDeniedError,
     OutcomeUnknown,
@@ -149,23 +152,14 @@ async def test_failed_deletions_are_reported(files: Rig) -> None:
 
     for number in range(3):
         await files.files.put(f"a/{number}", b"x")
-    original = files.service.inner
 
-    class LockedService:
-        def send_blocking(self, request: Any) -> Any:
+    class LockedService(Wrapper):
+        async def _answer(self, send: Send, request: Request[Any]) -> Any:
             if isinstance(request, DeleteObjects):
                 return DeleteReport({"a/1": "it is locked"})
-            return original.send_blocking(request)
+            return await send(self.inner, request)
 
-        async def send_awaiting(self, request: Any) -> Any:
-            if isinstance(request, DeleteObjects):
-                return DeleteReport({"a/1": "it is locked"})
-            return await original.send_awaiting(request)
-
-        def close(self) -> None:
-            original.close()
-
-    files.service.inner = LockedService()
+    files.service.inner = LockedService(files.service.inner)
     for deleting in (files.files.delete_many(["a/0", "a/1"]), files.files.delete_prefix("a/")):
         with pytest.raises(ServiceError, match="could not be deleted, the first 'a/1': it is locked"):
             await deleting

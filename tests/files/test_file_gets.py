@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, open_rig, pattern
+from rig.wrapper import Wrapper
 
 from holdall.core.objects import GetObject, ServiceTraits
+from holdall.core.port import Send
+from holdall.core.requests import Request
 from holdall.errors import (
     IntegrityError,
     InvalidOptionsError,
@@ -132,25 +135,16 @@ def test_a_flipped_byte_on_disk_is_found_when_the_whole_object_is_read(size: int
 @in_small_parts
 async def test_other_bytes_than_requested_are_detected(files: Rig) -> None:
     await files.files.put("it", pattern(5 * PART))
-    original = files.service.inner
 
-    class WrongRangeService:
+    class WrongRangeService(Wrapper):
         """Returns the beginning of an object, whatever range is requested."""
 
-        def send_blocking(self, request: Any) -> Any:
+        async def _answer(self, send: Send, request: Request[Any]) -> Any:
             if isinstance(request, GetObject):
                 request = GetObject(request.service, request.key, 0, request.size, request.if_match)
-            return original.send_blocking(request)
+            return await send(self.inner, request)
 
-        async def send_awaiting(self, request: Any) -> Any:
-            if isinstance(request, GetObject):
-                request = GetObject(request.service, request.key, 0, request.size, request.if_match)
-            return await original.send_awaiting(request)
-
-        def close(self) -> None:
-            original.close()
-
-    files.service.inner = WrongRangeService()
+    files.service.inner = WrongRangeService(files.service.inner)
     async with files.open_handle("it") as handle:
         handle.seek(PART)
         with pytest.raises(IntegrityError, match="other bytes"):

@@ -13,8 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rig.files import PART, Rig, Way, everywhere, in_memory, in_small_parts, open_rig, pattern
+from rig.wrapper import Wrapper
 
 from holdall.core.objects import GetObject, ServiceTraits
+from holdall.core.port import Send
+from holdall.core.requests import Request
 from holdall.errors import (
     IntegrityError,
     InvalidOptionsError,
@@ -160,25 +163,16 @@ async def test_impossible_positions_are_refused(files: Rig) -> None:
 @in_small_parts
 async def test_empty_or_short_replies_are_detected(files: Rig) -> None:
     await files.files.put("it", DATA)
-    original = files.service.inner
     given: tuple[int, int]
 
-    class WrongRangeService:
-        def send_blocking(self, request: Any) -> Any:
+    class WrongRangeService(Wrapper):
+        async def _answer(self, send: Send, request: Request[Any]) -> Any:
             if isinstance(request, GetObject):
                 request = GetObject(request.service, request.key, *given)
-            return original.send_blocking(request)
-
-        async def send_awaiting(self, request: Any) -> Any:
-            if isinstance(request, GetObject):
-                request = GetObject(request.service, request.key, *given)
-            return await original.send_awaiting(request)
-
-        def close(self) -> None:
-            original.close()
+            return await send(self.inner, request)
 
     async with files.open_handle("it") as handle:
-        files.service.inner = WrongRangeService()
+        files.service.inner = WrongRangeService(files.service.inner)
         given = 10**6, 1
         with pytest.raises(IntegrityError, match="other bytes"):
             await handle.read()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rig.files import InterceptedService, Rig, Way, bucket_service, open_rig, pattern
 from rig.torture import start_source
+from rig.wrapper import Wrapper
 
 from holdall import Database
 from holdall.backends.memory import MemoryService
@@ -26,7 +27,8 @@ from holdall.core.objects import (
     PutObject,
     UploadPart,
 )
-from holdall.core.port import run
+from holdall.core.port import Send, run
+from holdall.core.requests import Request
 from holdall.errors import InvalidOptionsError, ServiceError, ServiceUnavailableError
 from holdall.files.mirror import MirrorReport
 
@@ -203,23 +205,14 @@ def test_a_deletion_fails_with_a_note_if_the_mirror_is_down(way: Way) -> None:
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
 def test_failed_deletions_in_a_mirror_are_reported(way: Way) -> None:
-    class LockedService:
-        def __init__(self) -> None:
-            self._inner = MemoryService()
-
-        def send_blocking(self, request: Any) -> Any:
+    class LockedService(Wrapper):
+        async def _answer(self, send: Send, request: Request[Any]) -> Any:
             if isinstance(request, DeleteObjects):
                 return DeleteReport({"a": "it is locked"})
-            return self._inner.send_blocking(request)
-
-        async def send_awaiting(self, request: Any) -> Any:
-            return self.send_blocking(request)
-
-        def close(self) -> None:
-            self._inner.close()
+            return await send(self.inner, request)
 
     async def test(files: Rig) -> None:
-        copy_of(files).inner = LockedService()
+        copy_of(files).inner = LockedService(MemoryService())
         await files.files.put("a", b"x")
         with pytest.raises(
             ServiceError, match="1 of 1 objects could not be deleted, the first 'a': it is locked"

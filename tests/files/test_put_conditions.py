@@ -7,10 +7,12 @@ import io
 from typing import Any
 
 import pytest
+from rig.wrapper import Wrapper
 
 from holdall import AsyncDatabase, Database
 from holdall.backends.memory import MemoryService
 from holdall.core.objects import GetTags, ListUploads, ObjectInfo, UploadPart
+from holdall.core.port import Send
 from holdall.core.requests import Request
 from holdall.errors import InvalidRequestError, PreconditionFailedError
 
@@ -49,20 +51,17 @@ class Place:
     def _open_service(self) -> Any:
         place = self
 
-        class UnclosedService:
+        class UnclosedService(Wrapper):
             """The service, which stays open when a database closes it."""
 
-            def send_blocking(self, request: Request[Any]) -> Any:
+            async def _answer(self, send: Send, request: Request[Any]) -> Any:
                 place.parts += isinstance(request, UploadPart)
-                return place.service.send_blocking(request)
-
-            async def send_awaiting(self, request: Request[Any]) -> Any:
-                return self.send_blocking(request)
+                return await send(self.inner, request)
 
             def close(self) -> None:
                 pass
 
-        return UnclosedService()
+        return UnclosedService(self.service)
 
 
 @pytest.fixture(params=["blocking", "awaiting"])

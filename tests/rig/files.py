@@ -39,7 +39,7 @@ from holdall.core.objects import (
     Upload,
     UploadPart,
 )
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 from holdall.core.requests import Request
 from holdall.files import AsyncFiles
 from holdall.worker import WorkerMetrics
@@ -86,15 +86,10 @@ class InterceptedService(Recorder):
         super().__init__(service)
         self.traits = traits
 
-    def send_blocking(self, request: Request[R]) -> R:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
         if self.traits and isinstance(request, DescribeService):
-            return cast("R", self.traits)
-        return super().send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        if self.traits and isinstance(request, DescribeService):
-            return cast("R", self.traits)
-        return await super().send_awaiting(request)
+            return self.traits
+        return await super()._answer(send, request)
 
     @property
     def bytes_in(self) -> int:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import isawaitable
-from typing import Any, TypeVar
+from typing import Any
 
 from holdall.core.objects import DescribeService
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 from holdall.core.requests import Request
+from rig.wrapper import Wrapper
 
 __all__ = ["Recorder"]
 
-R = TypeVar("R")
 
-
-class Recorder:
+class Recorder(Wrapper):
     """A backend around a backend.
 
     ``requests`` lists all requests in order, ``exchanges`` the answered ones with their replies. ``before`` is called
@@ -27,32 +26,21 @@ class Recorder:
     """
 
     def __init__(self, inner: Backend, beside: Recorder | None = None) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.requests: list[Any] = []
         self.exchanges: list[tuple[Any, Any]] = []
         self.before: Callable[[Any], Any] = _ignore
         self.after: Callable[[Any], Any] = _ignore
         self._log = beside or self
 
-    def send_blocking(self, request: Request[R]) -> R:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
         log = self._log
         if isinstance(request, DescribeService):
-            return self.inner.send_blocking(request)  # type: ignore[return-value]
-        log.requests.append(request)
-        log.before(request)
-        reply = self.inner.send_blocking(request)
-        log.exchanges.append((request, reply))
-        log.after(request)
-        return reply
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        log = self._log
-        if isinstance(request, DescribeService):
-            return await self.inner.send_awaiting(request)  # type: ignore[arg-type]
+            return await send(self.inner, request)
         log.requests.append(request)
         if isawaitable(pending := log.before(request)):
             await pending
-        reply = await self.inner.send_awaiting(request)
+        reply = await send(self.inner, request)
         log.exchanges.append((request, reply))
         if isawaitable(pending := log.after(request)):
             await pending
@@ -66,9 +54,6 @@ class Recorder:
         """Count requests from here."""
         self.requests.clear()
         self.exchanges.clear()
-
-    def close(self) -> None:
-        self.inner.close()
 
 
 def _ignore(request: Any) -> None:

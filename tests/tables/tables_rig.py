@@ -8,10 +8,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 from rig.servers import ENVIRONMENT, GIVEN, NAMES, sign_in, start_server
+from rig.wrapper import Wrapper
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
@@ -28,11 +29,10 @@ from holdall.core import (
     TableSchema,
 )
 from holdall.core.context import Context, State
+from holdall.core.port import Send
 from holdall.core.settings import Settings, resolve
 from holdall.features import find_hook
 from holdall.tables import Table
-
-R = TypeVar("R")
 
 STORES = ["memory", "file", *NAMES]
 
@@ -93,11 +93,11 @@ def _keys(definition: dict[str, Any], types: dict[str, Any]) -> tuple[KeyAttribu
     return parts["HASH"], parts.get("RANGE")
 
 
-class ScriptedStore:
+class ScriptedStore(Wrapper):
     """A store in memory that counts all requests and records the writes; a test can script its next replies."""
 
     def __init__(self, inner: Backend | None = None) -> None:
-        self.inner = inner or EmbeddedBackend(None)
+        super().__init__(inner or EmbeddedBackend(None))
         self.sent: Counter[str] = Counter()
         self.changes: list[Request[Any]] = []
         self._scripted: dict[str, deque[Any]] = {}
@@ -106,7 +106,7 @@ class ScriptedStore:
         """Set the outcome of the next requests of a kind: raise an error, call a function, or send it (None)."""
         self._scripted.setdefault(kind.__name__, deque()).extend(outcomes)
 
-    def send_blocking(self, request: Request[R]) -> R:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
         name = type(request).__name__
         self.sent[name] += 1
         if request.writes:
@@ -115,15 +115,7 @@ class ScriptedStore:
         outcome = queue.popleft() if queue else None
         if isinstance(outcome, Exception):
             raise outcome
-        if outcome is not None:
-            return outcome(request)  # type: ignore[no-any-return]
-        return self.inner.send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        return self.send_blocking(request)
-
-    def close(self) -> None:
-        self.inner.close()
+        return await send(self.inner, request) if outcome is None else outcome(request)
 
     def in_state(self, status: str = "ACTIVE", index_status: str | None = None) -> Any:
         """A function for ``script`` that describes the table in another state."""

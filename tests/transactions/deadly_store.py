@@ -5,34 +5,29 @@ from __future__ import annotations
 import os
 import signal
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
+
+from rig.wrapper import Wrapper
 
 from holdall.core import Request, Scan
 from holdall.core.frozen import replace
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 
-R = TypeVar("R")
 PAGE = 3
 
 
-class KillingStore:
+class KillingStore(Wrapper):
     """A store with small pages that kills the process before or after a given number of writes."""
 
     def __init__(self, inner: Backend, left: int, when: str) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.left = left
         self.when = when
         self._lock = Lock()
 
-    def send_blocking(self, request: Request[R]) -> R:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
         self._count(request, "before")
-        reply: R = self.inner.send_blocking(_limit_page(request))
-        self._count(request, "after")
-        return reply
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        self._count(request, "before")
-        reply: R = await self.inner.send_awaiting(_limit_page(request))
+        reply = await send(self.inner, _limit_page(request))
         self._count(request, "after")
         return reply
 
@@ -42,9 +37,6 @@ class KillingStore:
                 self.left -= 1
                 if self.left < 0:
                     os.kill(os.getpid(), signal.SIGKILL)
-
-    def close(self) -> None:
-        self.inner.close()
 
 
 def _limit_page(request: Any) -> Any:

@@ -13,21 +13,21 @@ import threading
 import time
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from list_lives import life_key
+from rig.wrapper import Wrapper
 from serial_workload import KEYS, Lists
 
 import holdall
 from holdall import Database, Key, Model, ModelKey
 from holdall.core import Compare, DeleteItem, path, value
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 from holdall.core.requests import PutItem, Request, TransactWrite
 from holdall.errors import ConditionFailedError, ConflictError
 
 __all__ = ["Clock", "Lease", "Leases", "PunctualBackend", "use_clock", "sweep_expired"]
 
-R = TypeVar("R")
 
 LASTS = 40
 """Seconds from the creation of a list to its end."""
@@ -83,36 +83,24 @@ class Clock:
             self._writing -= 1
 
 
-class PunctualBackend:
+class PunctualBackend(Wrapper):
     """A backend that refuses writes that were planned before the last tick, or while the next one waits.
 
     It also refuses to store items that have already expired, so each life of a list ends later than the one before.
     """
 
     def __init__(self, backend: Backend, clock: Clock) -> None:
-        self._backend = backend
+        super().__init__(backend)
         self._clock = clock
 
-    def send_blocking(self, request: Request[R]) -> R:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
         if not request.writes:
-            return self._backend.send_blocking(request)
+            return await send(self.inner, request)
         self._clock.begin_write(_list_expiries(request))
         try:
-            return self._backend.send_blocking(request)
+            return await send(self.inner, request)
         finally:
             self._clock.end_write()
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        if not request.writes:
-            return await self._backend.send_awaiting(request)
-        self._clock.begin_write(_list_expiries(request))
-        try:
-            return await self._backend.send_awaiting(request)
-        finally:
-            self._clock.end_write()
-
-    def close(self) -> None:
-        self._backend.close()
 
 
 def _list_expiries(request: Request[Any]) -> list[int]:

@@ -9,19 +9,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
+from rig.wrapper import Wrapper
 from transactions_rig import RecordedStore, Thing
 
 from holdall import AsyncDatabase, Database
 from holdall.backends.embedded import EmbeddedBackend
-from holdall.core.port import Port
+from holdall.core.port import Port, Send
 from holdall.core.requests import Request
 from holdall.errors import ContentionError, HoldallError, ModelAlreadyExistsError, OutcomeUnknown
 from holdall.tables.commit.change import Participant
 
-R = TypeVar("R")
 SENT = "before TransactWrite"
 """The first stop after which the write is sent."""
 
@@ -44,12 +44,12 @@ class Stops:
             await asyncio.sleep(0)
 
 
-class StoppingStore:
+class StoppingStore(Wrapper):
     """A store with stops before and after each request; ``fails`` is raised in place of the write."""
 
     def __init__(self, stops: Stops, fails: Exception | None = None) -> None:
+        super().__init__(EmbeddedBackend(None))
         self.stops: Stops | None = None
-        self.inner = EmbeddedBackend(None)
         self._later = stops
         self._fails = fails
 
@@ -57,22 +57,16 @@ class StoppingStore:
         """Enable the stops."""
         self.stops = self._later
 
-    def send_blocking(self, request: Request[R]) -> R:
-        return self.inner.send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
         if self.stops is None:
-            return await self.inner.send_awaiting(request)
+            return await send(self.inner, request)
         await self.stops.at(f"before {type(request).__name__}")
         if request.writes and self._fails is not None:
             await self.stops.at(f"after {type(request).__name__}")
             raise self._fails
-        reply = await self.inner.send_awaiting(request)
+        reply = await send(self.inner, request)
         await self.stops.at(f"after {type(request).__name__}")
         return reply
-
-    def close(self) -> None:
-        self.inner.close()
 
 
 class StoppingParticipant(Participant):

@@ -22,6 +22,7 @@ import pytest
 from fault_cases import CASES, REPLANNED, WRITES, Case
 from rig.colour import in_turn
 from rig.torture import TORTURE
+from rig.wrapper import Wrapper
 from transactions_rig import (
     COLOURS,
     Colour,
@@ -34,7 +35,7 @@ from transactions_rig import (
 )
 
 from holdall import Database
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 from holdall.core.requests import Request, TransactWrite
 from holdall.errors import (
     CancellationReason,
@@ -46,7 +47,6 @@ from holdall.errors import (
 )
 from holdall.testing import Fault, FaultyBackend
 
-R = TypeVar("R")
 B = TypeVar("B", bound=Backend)
 ROUNDS = int(os.environ.get("HOLDALL_TORTURE_ROUNDS", "2"))
 SEED = os.environ.get("HOLDALL_SEED", "20261115")
@@ -191,23 +191,17 @@ def test_endless_faults_fail_the_transaction_after_the_last_attempt(
 # --- conflicts --------------------------------------------------------------------------------------------
 
 
-class Refusing:
+class Refusing(Wrapper):
     """A store that refuses the next writes with given errors."""
 
     def __init__(self, inner: Backend) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.errors: list[Callable[[Request[Any]], Exception]] = []
 
-    def send_blocking(self, request: Request[R]) -> R:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
         if request.writes and self.errors:
             raise self.errors.pop(0)(request)
-        return self.inner.send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        return self.send_blocking(request)
-
-    def close(self) -> None:
-        self.inner.close()
+        return await send(self.inner, request)
 
 
 def conflict(request: Request[Any]) -> Exception:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 from console_rig import Station, open_visitor
+from rig.wrapper import Wrapper
 from web_rig import run_awaiting
 
 from holdall import Database, Index, Key, Model
@@ -21,26 +22,20 @@ from holdall.web.console.figure_cache import FigureCache
 R = TypeVar("R")
 
 
-class SlowBackend:
-    """A store that describes tables once the test sets ``go``, or refuses to."""
+class SlowBackend(Wrapper):
+    """A store that describes tables once the test sets ``go``, or refuses to; sync code does not wait for that."""
 
     def __init__(self) -> None:
+        super().__init__(EmbeddedBackend(None))
         self.go = asyncio.Event()
         self.refuses = False
-        self._inner = EmbeddedBackend(None)
-
-    def send_blocking(self, request: Request[R]) -> R:
-        return self._inner.send_blocking(request)
 
     async def send_awaiting(self, request: Request[R]) -> R:
         if isinstance(request, DescribeTable):
             await self.go.wait()
             if self.refuses:
                 raise AccessDeniedError("not permitted: DescribeTable")
-        return await self._inner.send_awaiting(request)
-
-    def close(self) -> None:
-        self._inner.close()
+        return await super().send_awaiting(request)
 
 
 @run_awaiting

@@ -14,18 +14,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias
 from uuid import uuid4
 
 import uvicorn
 from httpx import ASGITransport, AsyncClient, Response
 from rig.servers import ENVIRONMENT, start_server
+from rig.wrapper import Wrapper
 from werkzeug.serving import make_server
 
 from holdall import AsyncDatabase, Database, Key, Model
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core import Request
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 
 __all__ = [
     "STORES",
@@ -45,7 +46,6 @@ __all__ = [
 ]
 
 P = ParamSpec("P")
-R = TypeVar("R")
 Message: TypeAlias = MutableMapping[str, Any]
 App: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -73,23 +73,16 @@ def run_awaiting(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:
 # --- databases --------------------------------------------------------------------------------------------
 
 
-class Counting:
+class Counting(Wrapper):
     """A store that counts the requests it receives."""
 
     def __init__(self) -> None:
+        super().__init__(EmbeddedBackend(None))
         self.requests = 0
-        self._inner = EmbeddedBackend(None)
 
-    def send_blocking(self, request: Request[R]) -> R:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
         self.requests += 1
-        return self._inner.send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        self.requests += 1
-        return await self._inner.send_awaiting(request)
-
-    def close(self) -> None:
-        self._inner.close()
+        return await send(self.inner, request)
 
 
 @contextmanager

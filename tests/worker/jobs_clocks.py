@@ -5,32 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
+from rig.wrapper import Wrapper
 
 from holdall import Database
 from holdall.backends.port.world import World
-from holdall.core.port import Backend
-from holdall.core.requests import Request
 
 __all__ = ["Clocks", "Timed"]
 
-R = TypeVar("R")
 
-
-class Timed:
+class Timed(Wrapper):
     """A backend, and how far the clock of its users is ahead."""
 
-    def __init__(self, inner: Backend) -> None:
-        self.inner = inner
-        self.ahead = timedelta()
-
-    def send_blocking(self, request: Request[R]) -> R:
-        return self.inner.send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        return await self.inner.send_awaiting(request)
+    ahead = timedelta()
 
     def close(self) -> None:
         """Leave the inner backend open, because other databases use it."""

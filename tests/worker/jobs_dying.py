@@ -18,50 +18,36 @@ import sys
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from jobs_scenarios import SCENARIOS, Effect, Order, Scenario, Tally, at_work, declare_recurring
 from jobs_torture_rig import ENDED_WELL, LEASE, WHENS, fork, leftovers, until
+from rig.wrapper import Wrapper
 
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 from holdall.core.requests import DescribeTable, DescribeTtl, Query, Request, Scan
-
-R = TypeVar("R")
 
 TOO_MANY = 100
 UNCOUNTED = (DescribeTable, DescribeTtl, Query, Scan)
 
 
-class DyingBackend:
+class DyingBackend(Wrapper):
     """A backend that kills its process before or after a given request."""
 
     def __init__(self, inner: Backend, step: int, when: str) -> None:
-        self.inner, self._step, self._when = inner, step, when
+        super().__init__(inner)
+        self._step, self._when = step, when
         self._numbers = count()
 
-    def send_blocking(self, request: Request[R]) -> R:
-        number = self._number(request)
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
+        number = -1 if isinstance(request, UNCOUNTED) else next(self._numbers)
         self._die_at(number, "before")
         try:
-            return self.inner.send_blocking(request)
+            return await send(self.inner, request)
         finally:
             self._die_at(number, "after")
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        number = self._number(request)
-        self._die_at(number, "before")
-        try:
-            return await self.inner.send_awaiting(request)
-        finally:
-            self._die_at(number, "after")
-
-    def close(self) -> None:
-        self.inner.close()
-
-    def _number(self, request: Request[Any]) -> int:
-        return -1 if isinstance(request, UNCOUNTED) else next(self._numbers)
 
     def _die_at(self, number: int, when: str) -> None:
         if (number, when) == (self._step, self._when):

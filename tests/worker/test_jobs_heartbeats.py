@@ -6,46 +6,40 @@ import asyncio
 import threading
 import time
 from collections import Counter
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from jobs_torture_rig import leftovers
+from rig.wrapper import Wrapper
 
 import holdall
 from holdall import AsyncTransaction, Database, Key, Model, Transaction
 from holdall.backends.embedded import EmbeddedBackend
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 from holdall.core.requests import Request, UpdateItem
 from holdall.errors import OutcomeUnknown
 
 pytestmark = pytest.mark.torture
 
-R = TypeVar("R")
 
 LEASE = 3.0
 UNANSWERED = 2
 
 
-class LossyBackend:
+class LossyBackend(Wrapper):
     """A backend that reports an unknown outcome for the first heartbeats of each job."""
 
     def __init__(self, inner: Backend, arrives: bool) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.arrives = arrives
         self.beats: Counter[str] = Counter()
 
-    def send_blocking(self, request: Request[R]) -> R:
-        return self.inner.send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        if not self._is_unanswered(request):
-            return await self.inner.send_awaiting(request)
-        if self.arrives:
-            await self.inner.send_awaiting(request)
-        raise OutcomeUnknown("the reply was lost on purpose")
-
-    def close(self) -> None:
-        self.inner.close()
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
+        is_unanswered = self._is_unanswered(request)
+        reply = await send(self.inner, request) if self.arrives or not is_unanswered else None
+        if is_unanswered:
+            raise OutcomeUnknown("the reply was lost on purpose")
+        return reply
 
     def _is_unanswered(self, request: Request[Any]) -> bool:
         text = repr(request)

@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from jobs_torture_rig import leftovers, until
+from rig.wrapper import Wrapper
 
 import holdall
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
-from holdall.core.port import Backend, run
+from holdall.core.port import Send, run
 from holdall.core.requests import DescribeTable, DescribeTtl, Query, Request
 from holdall.jobs.lease import take
 from holdall.jobs.record import SHARDS
 
 pytestmark = pytest.mark.torture
 
-R = TypeVar("R")
 
 QUEUES = ("urgent", "default")
 INTERVAL = 0.2
 ROUNDS_SEEN = 4
 
 
-class RecordingBackend:
+class RecordingBackend(Wrapper):
     """A backend that records each request with its time, while ``sent`` is a list."""
 
-    def __init__(self, inner: Backend) -> None:
-        self.inner = inner
-        self.sent: list[tuple[float, Request[Any]]] | None = None
-        self._lock = threading.Lock()
+    sent: list[tuple[float, Request[Any]]] | None = None
 
-    def send_blocking(self, request: Request[R]) -> R:
-        return self.inner.send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        """Record the requests of the worker; the test itself uses the blocking colour."""
-        with self._lock:
-            if self.sent is not None:
-                self.sent.append((time.monotonic(), request))
-        return await self.inner.send_awaiting(request)
-
-    def close(self) -> None:
-        self.inner.close()
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
+        if self.sent is not None:
+            self.sent.append((time.monotonic(), request))
+        return await send(self.inner, request)
 
 
 @pytest.fixture

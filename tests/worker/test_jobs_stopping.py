@@ -9,22 +9,22 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import pytest
 from jobs_stopping import JOBS, LEASE, Ended
 from jobs_torture_rig import Child, leftovers, terminate, until
+from rig.wrapper import Wrapper
 
 import holdall
 from holdall import Database
 from holdall.backends.embedded import EmbeddedBackend
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 from holdall.core.requests import Request, TransactWrite, UpdateItem
 
 pytestmark = pytest.mark.torture
 
 SCRIPT = "jobs_stopping.py"
-R = TypeVar("R")
 NAMES = ("called", "awaited", "counted", "in process")
 
 
@@ -137,25 +137,19 @@ def test_a_released_job_whose_key_another_took_leaves_its_work_to_that_job() -> 
         assert leftovers(db) == ([], {}, {})
 
 
-class StoppingBackend:
+class StoppingBackend(Wrapper):
     """A backend that stops a worker during the request by which it takes a job."""
 
     def __init__(self, inner: Backend) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.stop: Callable[[], None] = lambda: None
 
-    def send_blocking(self, request: Request[R]) -> R:
-        return self.inner.send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        reply = await self.inner.send_awaiting(request)
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
+        reply = await send(self.inner, request)
         if isinstance(request, UpdateItem | TransactWrite) and "job_lease" in repr(request):
             self.stop()
             await asyncio.sleep(0.05)  # so that the worker notices the stop
         return reply
-
-    def close(self) -> None:
-        self.inner.close()
 
 
 @pytest.mark.parametrize("key", [None, "it"])

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from rig.machine import strip_machine
+from rig.wrapper import Wrapper
 
 from holdall import AsyncDatabase, Database, Index, Key, Model, SortKey
 from holdall.backends.embedded import EmbeddedBackend
@@ -36,7 +37,7 @@ from holdall.core import (
     Value,
     path,
 )
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 from holdall.core.requests import Request
 from holdall.errors import (
     ConfigurationError,
@@ -46,8 +47,6 @@ from holdall.errors import (
     TransactionFailedError,
 )
 from holdall.testing import Fault, FaultyBackend
-
-R = TypeVar("R")
 
 TABLE = "holdall"
 QUICK: Any = {"initial_backoff": 0.0}
@@ -66,25 +65,21 @@ class Entry(Model):
     cents: int = 0
 
 
-class RecordingBackend:
+class RecordingBackend(Wrapper):
     """A backend that records the kinds of its requests."""
 
-    def __init__(self, backend: Backend | None = None) -> None:
-        self.backend = backend or EmbeddedBackend(None)
+    def __init__(self, inner: Backend | None = None) -> None:
+        super().__init__(inner or EmbeddedBackend(None))
         self.kinds: list[str] = []
         self.closed = 0
 
-    def send_blocking(self, request: Request[R]) -> R:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
         self.kinds.append(type(request).__name__)
-        return self.backend.send_blocking(request)
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        self.kinds.append(type(request).__name__)
-        return await self.backend.send_awaiting(request)
+        return await send(self.inner, request)
 
     def close(self) -> None:
         self.closed += 1
-        self.backend.close()
+        super().close()
 
 
 class NamedBackend:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from rig.behaviour import BlockingDb, Db, awaiting, blocking, everywhere, in_memory, raw_key
 from rig.behaviour_models import arrange, expect_contention, expect_failure, meanwhile, put_raw
+from rig.wrapper import Wrapper
 
 from holdall import Model, ModelKey
 from holdall.core import (
@@ -26,7 +27,7 @@ from holdall.core import (
     Value,
 )
 from holdall.core.frozen import replace
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 
 __all__ = [
     "Db",
@@ -56,7 +57,6 @@ __all__ = [
 ]
 
 M = TypeVar("M", bound=Model)
-R = TypeVar("R")
 L = TypeVar("L", bound="Layer")
 
 
@@ -133,30 +133,18 @@ def is_item_write(request: Request[Any]) -> bool:
     return isinstance(request, UpdateItem | TransactWrite)
 
 
-class Layer:
+class Layer(Wrapper):
     """A backend around another: `arrange` decides which requests it sends."""
-
-    def __init__(self, inner: Backend) -> None:
-        self.inner = inner
 
     def arrange(self, request: Request[Any]) -> Sequence[Request[Any]]:
         """Return the requests to send in place of a request; the caller gets the reply of the last one."""
         return [request]
 
-    def send_blocking(self, request: Request[R]) -> R:
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
         *others, last = self.arrange(request)
         for other in others:
-            self.inner.send_blocking(other)
-        return self.inner.send_blocking(last)  # type: ignore[no-any-return]
-
-    async def send_awaiting(self, request: Request[R]) -> R:
-        *others, last = self.arrange(request)
-        for other in others:
-            await self.inner.send_awaiting(other)
-        return await self.inner.send_awaiting(last)
-
-    def close(self) -> None:
-        self.inner.close()
+            await send(self.inner, other)
+        return await send(self.inner, last)
 
 
 class SmallPages(Layer):
