@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdall import errors
+from holdall import Database, errors
+from holdall.composition import DatabaseArguments
+from holdall.core.settings import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "tests" / "README.md"])
@@ -121,6 +123,17 @@ def test_contributing_lists_every_make_command() -> None:
     rules = {*re.findall(r"^([a-z]+):", makefile, re.MULTILINE)}
     assert {*re.findall(r"^\| `make (\w+)`", contributing, re.MULTILINE)} == rules - {"clean"}
     assert {*re.findall(r"`make ([a-z]+)", contributing)} <= rules
+
+
+def test_every_setting_is_explained() -> None:
+    settings = NAMES | DatabaseArguments.__annotations__.keys()
+    page = (ROOT / "docs/guides/tables.md").read_text(encoding="utf-8").partition("| setting | default |")[2]
+    rows = (
+        line.split("|")[1] for line in page.partition("\n\n")[0].splitlines()[1:] if line.startswith("| `")
+    )
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row)} == settings | {"url"}
+    docstring = (Database.__doc__ or "").partition("The settings are")[2]
+    assert settings - {*re.findall(r"``(\w+)``", docstring)} == set()
 
 
 @pytest.mark.parametrize(
