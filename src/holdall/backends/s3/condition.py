@@ -45,7 +45,7 @@ class Conditions:
         """Whether it is already certain that the server refuses to create an object that exists."""
         return bool(self._absence)
 
-    async def absence(self, pace: Pace) -> bool:
+    async def can_refuse_existing(self, pace: Pace) -> bool:
         """Whether the server can refuse a put if the object exists (``If-None-Match``)."""
         if self._absence is None:
             await pace.alone(partial(self._test_absence, pace))
@@ -77,7 +77,7 @@ class Conditions:
         put = _make_probe()
         await self._delivery.deliver(pace, self._calls.put(put))
         try:
-            self._absence = await self._refuses(pace, self._calls.put(put, refuse=True))
+            self._absence = await self._is_refused(pace, self._calls.put(put, refuse=True))
         finally:
             await self._clear(pace, put.key)
 
@@ -89,12 +89,12 @@ class Conditions:
         try:
             again = replace(put, if_match=_NO_ETAG)
             deletion = DeleteObject("", put.key, _NO_ETAG)
-            self._match["puts"] = await self._refuses(pace, self._calls.put(again))
-            self._match["deletions"] = await self._refuses(pace, self._calls.delete(deletion))
+            self._match["puts"] = await self._is_refused(pace, self._calls.put(again))
+            self._match["deletions"] = await self._is_refused(pace, self._calls.delete(deletion))
         finally:
             await self._clear(pace, put.key)
 
-    async def _refuses(self, pace: Pace, call: Call) -> bool:
+    async def _is_refused(self, pace: Pace, call: Call) -> bool:
         try:
             await self._delivery.deliver(pace, call)
         except PreconditionFailedError:

@@ -71,7 +71,7 @@ class Copier:
         """Copy an object."""
         if request.if_absent is None:
             return await self._replace(pace, request)
-        if self._delivery.place.amazon and await self._conditions.absence(pace):
+        if self._delivery.place.amazon and await self._conditions.can_refuse_existing(pace):
             return await self._create(pace, request, request.if_absent)
         room = self._rooms.pop() if self._rooms else Room()
         info = await self._create_by_hand(pace, request, request.if_absent, room)
@@ -85,7 +85,7 @@ class Copier:
             source, reply = await self._reader.head_in_full(pace, request.source, request.if_match)
             try:
                 if source.size > LARGEST_COPY:
-                    return await self._large(pace, request, source, reply)
+                    return await self._copy_large(pace, request, source, reply)
                 return await self._replace_once(pace, request, source, reply)
             except PreconditionFailedError:
                 if not left or request.if_match is not None:
@@ -106,7 +106,7 @@ class Copier:
         """A copy that must not replace anything, made by AWS itself."""
         source, reply = await self._reader.head_in_full(pace, request.source, request.if_match)
         if source.size > LARGEST_COPY:
-            return await self._large(pace, request, source, reply)
+            return await self._copy_large(pace, request, source, reply)
         headers = {
             **http_headers(source.headers, None if request.unmarked else put_id),
             **_other_headers(reply),
@@ -122,7 +122,7 @@ class Copier:
         source, origin = request.source, request.origin
         copy = CopyObject(request.service, source.key, source.key)
         if source.size > LARGEST_COPY:
-            return await self._in_parts(pace, copy, source, {}, request.tags, origin)
+            return await self._copy_in_parts(pace, copy, source, {}, request.tags, origin)
         headers = None if source.put_id is None else http_headers(source.headers)
         call = self._calls.copy(source.key, source.key, source.etag, headers, origin=origin)
         return await self._describe_copy(pace, copy, source, await self._delivery.deliver(pace, call))
@@ -153,10 +153,10 @@ class Copier:
             found, reply = await self._reader.get_in_full(pace, wanted)
         assert reply is not None
         source = found.info
-        tags = await self._tags(pace, source, reply)
+        tags = await self._fetch_tags(pace, source, reply)
         if source.size > MIN_PART:
             del found
-            return await self._in_parts(pace, request, source, _other_headers(reply), tags)
+            return await self._copy_in_parts(pace, request, source, _other_headers(reply), tags)
         if len(found.body) != source.size:
             raise MalformedReplyError(f"the reply has only a part of the object {request.source!r}")
         put = PutObject(
@@ -172,22 +172,24 @@ class Copier:
             pace, put, _other_headers(reply), verified=source.sha256 is None, unmarked=request.unmarked
         )
 
-    async def _tags(self, pace: Pace, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
+    async def _fetch_tags(self, pace: Pace, source: ObjectInfo, reply: Reply) -> Mapping[str, str]:
         """The tags of an object, read if a reply to a GET says that it has some."""
         if reply.headers.get(_COUNT, "0") == "0":
             return {}
         return await self._reader.get_tags(pace, GetTags("", source.key))
 
-    async def _large(self, pace: Pace, request: CopyObject, source: ObjectInfo, reply: Reply) -> ObjectInfo:
+    async def _copy_large(
+        self, pace: Pace, request: CopyObject, source: ObjectInfo, reply: Reply
+    ) -> ObjectInfo:
         """A copy of an object that S3 does not copy at once; ``reply`` is the answer to a HEAD."""
         counted: Reply | None = None
         if _COUNT not in reply.headers:  # on this server only a GET says whether there are tags
             look = GetObject("", source.key, 0, 1, source.etag)
             _, counted = await self._reader.get_in_full(pace, look)
-        tags = await self._tags(pace, source, counted or reply)
-        return await self._in_parts(pace, request, source, _other_headers(reply), tags)
+        tags = await self._fetch_tags(pace, source, counted or reply)
+        return await self._copy_in_parts(pace, request, source, _other_headers(reply), tags)
 
-    async def _in_parts(
+    async def _copy_in_parts(
         self,
         pace: Pace,
         request: CopyObject,

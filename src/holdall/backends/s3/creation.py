@@ -157,7 +157,7 @@ class Creation:
 
     async def _can_refuse(self, pace: Pace) -> bool:
         """Whether the server honours conditions; an error if it does not and there are no claims."""
-        able = await self._conditions.absence(pace)
+        able = await self._conditions.can_refuse_existing(pace)
         if able or self._claims is not None:
             return able
         raise self._conditions.explain_ignored("puts", "If-None-Match", ", or pass claims to the service")

@@ -37,7 +37,7 @@ class Deleter:
         self._conditions = conditions
         self._creation = creation
 
-    async def one(self, pace: Pace, request: DeleteObject) -> Done:
+    async def delete_one(self, pace: Pace, request: DeleteObject) -> Done:
         """Delete an object."""
         if request.if_match is None:
             await self._delivery.deliver(pace, self._calls.delete(request))
@@ -75,7 +75,7 @@ class Deleter:
             return False
         return False
 
-    async def many(self, pace: Pace, request: DeleteObjects) -> DeleteReport:
+    async def delete_many(self, pace: Pace, request: DeleteObjects) -> DeleteReport:
         """Delete objects all at once, except those whose keys XML cannot express."""
         keys = tuple(dict.fromkeys(request.keys))
         fitting = tuple(key for key in keys if fits_xml(self._prefix + key))

@@ -55,7 +55,7 @@ class Uploader:
         answer = await self._delivery.deliver(pace, self._calls.begin(key, headers))
         return Upload(key, answer.read().text("UploadId"))
 
-    async def part(self, pace: Pace, request: UploadPart) -> Part:
+    async def upload_part(self, pace: Pace, request: UploadPart) -> Part:
         """Upload a part."""
         reply = (await self._delivery.deliver(pace, self._calls.part(request))).reply
         return Part(request.number, etag_of(request.upload.key, reply.headers), len(request.body))
@@ -71,9 +71,9 @@ class Uploader:
             raise InvalidRequestError(
                 f"the object {request.source!r} ends before {request.size:,} bytes from {request.start:,} on"
             )
-        return await self.part(pace, UploadPart(request.service, request.upload, request.number, body))
+        return await self.upload_part(pace, UploadPart(request.service, request.upload, request.number, body))
 
-    async def parts(self, pace: Pace, request: ListParts) -> PartPage:
+    async def list_parts(self, pace: Pace, request: ListParts) -> PartPage:
         """A page of the uploaded parts."""
         answer = await self._delivery.deliver(pace, self._calls.list_parts(request))
         return part_page(answer.read())
