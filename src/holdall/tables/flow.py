@@ -263,12 +263,12 @@ async def ensure_index(context: Context, table: str, index: IndexSchema) -> Tabl
 
 async def ensure_ttl(context: Context, table: str, attribute: str) -> None:
     """Make items expire by an attribute; a table that already uses another keeps it."""
-    if await _ttl(context, table) is not None:
+    if await _fetch_ttl(context, table) is not None:
         return
     try:
         await context.port.send(SetTtl(table, attribute))
     except (ConfigurationError, InvalidRequestError, OutcomeUnknown):
-        if await _ttl(context, table) is None:
+        if await _fetch_ttl(context, table) is None:
             raise  # otherwise another process has just set it
 
 
@@ -329,14 +329,14 @@ async def _plan(context: Context, tables: Sequence[WantedTable]) -> TablePlan:
     found = []
     for table in tables:
         description = await await_table(context, table.name)
-        ttl = None if description is None else await _ttl(context, table.name)
+        ttl = None if description is None else await _fetch_ttl(context, table.name)
         found.append(plan_table(table, description, ttl, context.settings))
     return TablePlan(tuple(found))
 
 
 async def _describe_export(context: Context, wanted: WantedTable) -> ExportedTable:
     schema = (await _require_table(context, wanted.name)).schema
-    return ExportedTable(schema, await _ttl(context, schema.name), wanted.own)
+    return ExportedTable(schema, await _fetch_ttl(context, schema.name), wanted.own)
 
 
 async def _require_table(
@@ -383,7 +383,7 @@ async def _complete(context: Context, table: str, plan: _Planner) -> TableDescri
     raise _explain_wait(f"table {table} is still incomplete, because other processes keep changing it")
 
 
-async def _ttl(context: Context, table: str) -> str | None:
+async def _fetch_ttl(context: Context, table: str) -> str | None:
     return (await context.port.send(DescribeTtl(table))).attribute
 
 

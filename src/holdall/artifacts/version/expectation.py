@@ -42,7 +42,7 @@ class Expected:
         if latest is None:
             latest = await read_latest(context, home, name)
         if self.version is not None:
-            _, newest = await newest_rows(context, home, name)
+            _, newest = await read_newest_rows(context, home, name)
             self.check_version(name, newest)
         self.check_revision(name, latest)
         if self.sha256 is None and self.revision is None:
@@ -92,7 +92,7 @@ class Expected:
         )
 
 
-async def newest_rows(context: Context, home: Home, name: str) -> tuple[VersionRow, VersionRow | None]:
+async def read_newest_rows(context: Context, home: Home, name: str) -> tuple[VersionRow, VersionRow | None]:
     """Read the rows of LATEST and of the newest version; anything else in the partition is skipped."""
     query = home.query_versions(name, limit=2)
     latest = VersionRow.at(home, name, LATEST)

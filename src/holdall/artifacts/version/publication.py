@@ -25,7 +25,7 @@ from holdall.artifacts.name import check_name, number_of
 from holdall.artifacts.record import Head, NameRecord, Note, VersionNote, VersionRow
 from holdall.artifacts.version.artifact import Artifact
 from holdall.artifacts.version.content import artifact_of, content_updates, find_content
-from holdall.artifacts.version.expectation import Expected, newest_rows
+from holdall.artifacts.version.expectation import Expected, read_newest_rows
 from holdall.artifacts.version.intent import Intent, prepare_intent, put_intent, use_intent
 from holdall.artifacts.version.latest import check_counted, read_content, read_latest
 from holdall.artifacts.version.origin import GivenContent, LatestContent, Origin, Placed
@@ -87,7 +87,7 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
     """Make an intent LATEST, and publish exactly that content."""
     name, wanted, known = intent.name, intent.expected, None
     if not force:
-        known = await newest_rows(context, home, name)
+        known = await read_newest_rows(context, home, name)
         origin = GivenContent(context, home, intent)
         same = await _find_same(context, home, origin, known[1], intent.content.sha256)
         if same is not None:
@@ -126,7 +126,7 @@ async def _publish(
     attempts = Attempts(context, f"the artifact {name!r:.60}")
     while True:
         await attempts.another()
-        row, newest = known or await newest_rows(context, home, name)
+        row, newest = known or await read_newest_rows(context, home, name)
         known = None
         sha256 = await origin.find_sha256(row)
         expected.check_version(name, newest)
@@ -139,7 +139,7 @@ async def _publish(
         alone = expected.version is not None
         try:
             if alone:  # any other publish from here on changes the head
-                _, newest = await newest_rows(context, home, name)
+                _, newest = await read_newest_rows(context, home, name)
                 expected.check_version(name, newest)
             placed = await origin.place(reservation)
             published = (

@@ -115,16 +115,16 @@ class DynamoFlow:
 
     async def _check_anew(self, pace: Pace, request: Request[Any]) -> None:
         """Check the request against the known schemas; if that fails, against the current ones."""
-        known = {table: await self._schema(pace, table) for table in request.checked_tables}
+        known = {table: await self._find_schema(pace, table) for table in request.checked_tables}
         try:
             check(request, known.__getitem__)
         except HoldallError:
-            now = {table: await self._schema(pace, table, stale) for table, stale in known.items()}
+            now = {table: await self._find_schema(pace, table, stale) for table, stale in known.items()}
             if now == known:
                 raise
             check(request, now.__getitem__)
 
-    async def _schema(self, pace: Pace, table: str, stale: TableSchema | None = None) -> TableSchema:
+    async def _find_schema(self, pace: Pace, table: str, stale: TableSchema | None = None) -> TableSchema:
         """The known schema of a table; described again if there is none, or if it is ``stale``."""
         known = self._schemas.get(table)
         if known is not None and known is not stale:
@@ -181,7 +181,7 @@ class DynamoFlow:
             return None
         if isinstance(request, UpdateItem):
             return Trace(request, request.key)
-        names = [part.name for part in (await self._schema(pace, request.table)).keys]
+        names = [part.name for part in (await self._find_schema(pace, request.table)).keys]
         return Trace(request, {name: request.item[name] for name in names})
 
     async def _batch_get(self, pace: Pace, request: BatchGet) -> BatchGetReply:

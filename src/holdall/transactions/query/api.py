@@ -12,15 +12,21 @@ from holdall.models.model import Model
 from holdall.transactions.query.cursor import (
     RowCursor,
     RowPage,
-    all_of_them,
-    first_of,
+    fetch_all,
+    fetch_first,
+    fetch_only,
+    fetch_row_page,
     list_page,
-    one_of,
-    page_of,
 )
 from holdall.transactions.query.question import Question
 from holdall.transactions.query.row import FoundItem
-from holdall.transactions.query.scan import ScanCursor, ScanQuestion, all_rows, count_rows, first_row
+from holdall.transactions.query.scan import (
+    ScanCursor,
+    ScanQuestion,
+    count_rows,
+    fetch_all_rows,
+    fetch_first_row,
+)
 from holdall.transactions.unit import Unit
 
 M = TypeVar("M", bound=Model)
@@ -64,7 +70,9 @@ class Rows(Unfetched, Generic[M]):
 
         The token is signed with ``secret``, or without it with the database's secret.
         """
-        return run(page_of(self._context, self._unit, self._question, size, after, secret), self._context)
+        return run(
+            fetch_row_page(self._context, self._unit, self._question, size, after, secret), self._context
+        )
 
     def list_page(
         self, size: int, *, after: str | None = None, secret: str | None = None
@@ -74,15 +82,15 @@ class Rows(Unfetched, Generic[M]):
 
     def first(self) -> M | None:
         """Return the first item, or None if there is none."""
-        return run(first_of(self._context, self._unit, self._question), self._context)  # type: ignore[no-any-return]
+        return run(fetch_first(self._context, self._unit, self._question), self._context)  # type: ignore[no-any-return]
 
     def one(self) -> M:
         """Return the only item; `RecordNotFound` if there is none, `InvalidOptionsError` if there are several."""
-        return run(one_of(self._context, self._unit, self._question), self._context)  # type: ignore[no-any-return]
+        return run(fetch_only(self._context, self._unit, self._question), self._context)  # type: ignore[no-any-return]
 
     def all(self) -> list[M]:
         """Return all items in a list."""
-        return run(all_of_them(self._context, self._unit, self._question), self._context)
+        return run(fetch_all(self._context, self._unit, self._question), self._context)
 
     def count(self) -> int:
         """Return how many items there are, at most ``limit``; the store counts them without sending them.
@@ -94,7 +102,7 @@ class Rows(Unfetched, Generic[M]):
 
     def exists(self) -> bool:
         """Return whether there is at least one item."""
-        return run(first_of(self._context, self._unit, self._question), self._context) is not None
+        return run(fetch_first(self._context, self._unit, self._question), self._context) is not None
 
 
 class AsyncRows(Unfetched, Generic[M]):
@@ -115,7 +123,7 @@ class AsyncRows(Unfetched, Generic[M]):
         The token is signed with ``secret``, or without it with the database's secret.
         """
         return await wait(
-            page_of(self._context, self._unit, self._question, size, after, secret), self._context
+            fetch_row_page(self._context, self._unit, self._question, size, after, secret), self._context
         )
 
     async def list_page(
@@ -126,15 +134,15 @@ class AsyncRows(Unfetched, Generic[M]):
 
     async def first(self) -> M | None:
         """Return the first item, or None if there is none."""
-        return await wait(first_of(self._context, self._unit, self._question), self._context)
+        return await wait(fetch_first(self._context, self._unit, self._question), self._context)
 
     async def one(self) -> M:
         """Return the only item; `RecordNotFound` if there is none, `InvalidOptionsError` if there are several."""
-        return await wait(one_of(self._context, self._unit, self._question), self._context)
+        return await wait(fetch_only(self._context, self._unit, self._question), self._context)
 
     async def all(self) -> list[M]:
         """Return all items in a list."""
-        return await wait(all_of_them(self._context, self._unit, self._question), self._context)
+        return await wait(fetch_all(self._context, self._unit, self._question), self._context)
 
     async def count(self) -> int:
         """Return how many items there are, at most ``limit``; the store counts them without sending them.
@@ -146,7 +154,7 @@ class AsyncRows(Unfetched, Generic[M]):
 
     async def exists(self) -> bool:
         """Return whether there is at least one item."""
-        return await wait(first_of(self._context, self._unit, self._question), self._context) is not None
+        return await wait(fetch_first(self._context, self._unit, self._question), self._context) is not None
 
 
 class ScanRows(Unfetched, Generic[M]):
@@ -177,11 +185,11 @@ class ScanRows(Unfetched, Generic[M]):
 
     def all(self) -> list[M]:
         """Return all items in a list."""
-        return run(all_rows(self._cursor()), self._context)
+        return run(fetch_all_rows(self._cursor()), self._context)
 
     def first(self) -> M | None:
         """Return the item that is found first, or None if there is none."""
-        return run(first_row(self._cursor(1)), self._context)
+        return run(fetch_first_row(self._cursor(1)), self._context)
 
     def count(self) -> int:
         """Return how many items there are, at most ``limit``; the store counts them without sending them.
@@ -226,11 +234,11 @@ class AsyncScanRows(Unfetched, Generic[M]):
 
     async def all(self) -> list[M]:
         """Return all items in a list."""
-        return await wait(all_rows(self._cursor()), self._context)
+        return await wait(fetch_all_rows(self._cursor()), self._context)
 
     async def first(self) -> M | None:
         """Return the item that is found first, or None if there is none."""
-        return await wait(first_row(self._cursor(1)), self._context)
+        return await wait(fetch_first_row(self._cursor(1)), self._context)
 
     async def count(self) -> int:
         """Return how many items there are, at most ``limit``; the store counts them without sending them.

@@ -218,7 +218,7 @@ def _countable(question: Question, binding: Binding) -> bool:
 # --- flows ------------------------------------------------------------------------------------------------
 
 
-async def page_of(
+async def fetch_row_page(
     context: Context,
     unit: Unit | None,
     question: Question,
@@ -298,7 +298,7 @@ def _digest(question: Question, binding: Binding) -> str:
     return digest_facts(question.identity(binding), 32)
 
 
-async def first_of(context: Context, unit: Unit | None, question: Question) -> Any:
+async def fetch_first(context: Context, unit: Unit | None, question: Question) -> Any:
     """The first item, None if there is none."""
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     while (rows := await cursor.next_rows(1)) is not None:
@@ -307,7 +307,7 @@ async def first_of(context: Context, unit: Unit | None, question: Question) -> A
     return None
 
 
-async def one_of(context: Context, unit: Unit | None, question: Question) -> Any:
+async def fetch_only(context: Context, unit: Unit | None, question: Question) -> Any:
     """The only item; an error if there is none, or more than one."""
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     found: list[Any] = []
@@ -323,7 +323,7 @@ async def one_of(context: Context, unit: Unit | None, question: Question) -> Any
     return next(iter(cursor.give(found)))
 
 
-async def all_of_them(context: Context, unit: Unit | None, question: Question) -> list[Any]:
+async def fetch_all(context: Context, unit: Unit | None, question: Question) -> list[Any]:
     """All items."""
     cursor: RowCursor[Any] = RowCursor(context, unit, question)
     items: list[Any] = []

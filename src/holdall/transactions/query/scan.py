@@ -303,7 +303,7 @@ class ScanCursor(Generic[M]):
 # --- flows ------------------------------------------------------------------------------------------------
 
 
-async def all_rows(cursor: ScanCursor[M]) -> list[M]:
+async def fetch_all_rows(cursor: ScanCursor[M]) -> list[M]:
     """All items."""
     try:
         found: list[M] = []
@@ -314,16 +314,16 @@ async def all_rows(cursor: ScanCursor[M]) -> list[M]:
         cursor.end()
 
 
-async def first_row(cursor: ScanCursor[M]) -> M | None:
+async def fetch_first_row(cursor: ScanCursor[M]) -> M | None:
     """The item that is found first, None if there is none."""
-    rows = await all_rows(cursor)
+    rows = await fetch_all_rows(cursor)
     return rows[0] if rows else None
 
 
 async def count_rows(cursor: ScanCursor[M]) -> int:
     """The number of items."""
     if cursor.reads_to_count:
-        return len(await all_rows(cursor))
+        return len(await fetch_all_rows(cursor))
     try:
         total = 0
         while (counted := await cursor.next_count()) is not None:
