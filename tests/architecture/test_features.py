@@ -24,6 +24,7 @@ from holdall.jobs.declaration import declared_jobs
 from holdall.jobs.locator import FIND_FETCH, FindFetch
 from holdall.jobs.mirror import enqueue_copies
 from holdall.jobs.outbox import plan_job
+from holdall.tables.export.policy import TABLE_ACTIONS
 from holdall.testing.plugin import _REGISTRIES
 from holdall.transactions.enqueued import PLAN_JOB, PlanJob
 
@@ -45,6 +46,11 @@ def test_a_feature_has_a_room_and_a_shell_on_each_database(feature: Feature) -> 
             getattr(database, name).fget.__annotations__["return"]
             in load(feature.shells[database is AsyncDatabase]).__name__
         )
+
+
+@every_feature
+def test_a_feature_has_a_policy(feature: Feature) -> None:
+    assert feature.name in TABLE_ACTIONS
 
 
 @every_feature
