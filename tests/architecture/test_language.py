@@ -18,6 +18,8 @@ AVOIDED = {
     r"\b(?:somebody|anybody|everybody|whoever)\b": "name the actor: the caller, another process, the worker",
     r"(?<!there)(?<!There)(?<!\s)\s+is no (?!longer|more)": "write: is not a ...",
     r"\bawaited are\b": "write: ... are awaited",
+    r"(?:ecogn|ummar|ecial|rgan|ormal|uthor|ynchron|erial|inal)is(?:e|ing|ation)": "write -ize, as the public names do",
+    r"[Aa]nalys(?:e[dr]?\b|ing)": "write analyze, as the public names do",
 }
 
 

@@ -287,7 +287,7 @@ def test_a_value_has_the_same_size_in_any_spelling(attribute: dict[str, Any]) ->
     assert attribute_size(attribute) == attribute_size(kept) == item_size({"x": attribute}) - 1
 
 
-def test_the_stored_form_normalises_numbers_sets_and_base64() -> None:
+def test_the_stored_form_normalizes_numbers_sets_and_base64() -> None:
     item: dict[str, Any] = {
         "n": {"N": "1.50e1"},
         "ns": {"NS": ["10", "9.0"]},

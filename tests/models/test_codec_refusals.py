@@ -313,7 +313,7 @@ def test_a_change_inside_a_dataclass_is_validated() -> None:
         codec.encode_checked(value)
 
 
-def test_a_value_is_stored_as_its_validator_normalises_it() -> None:
+def test_a_value_is_stored_as_its_validator_normalizes_it() -> None:
     codec = codec_for(Tidy)
     tidy = Tidy(name="ada")
     tidy.name = "  ada "

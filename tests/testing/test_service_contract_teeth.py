@@ -224,7 +224,7 @@ def ignore_case(request: Any, answer: Answer) -> Any:
     return answer(replace(request, key=request.key.lower()))
 
 
-def normalise(request: Any, answer: Answer) -> Any:
+def normalize(request: Any, answer: Answer) -> Any:
     return answer(replace(request, key=unicodedata.normalize("NFC", request.key)))
 
 
@@ -353,7 +353,7 @@ CASES = (
     Case("listing: a prefix is text and not a directory", ListObjects, list_directory),
     Case("listing: nothing is missed when pages are deleted on the way", ListObjects, page_by_position),
     Case("keys: case matters", PutObject | GetObject | HeadObject | DeleteObject, ignore_case),  # type: ignore[arg-type]
-    Case("keys: every alphabet works and different texts are different keys", PutObject, normalise),
+    Case("keys: every alphabet works and different texts are different keys", PutObject, normalize),
     Case("copies: a copy has the bytes and the headers", CopyObject, copy_only_bytes),
     Case(
         "copies: a copy of a source that changed is refused and changes nothing",

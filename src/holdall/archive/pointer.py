@@ -20,7 +20,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Where an item's object is, and how to recognise it: its etag, the digest of its text, its size in bytes.
+    """Where an item's object is, and how to recognize it: its etag, the digest of its text, its size in bytes.
 
     ``shared``: the put replaced an object with the same content, and the writer of that object may still be about to
     point to it. Only the sweep deletes a shared object.

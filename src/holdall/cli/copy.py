@@ -119,7 +119,7 @@ def copy_database(
         show_json({"source": source, "target": target, **report._asdict(), "parts": parts})
     else:
         for part in report.parts:
-            show(_summarise(part, dry_run))
+            show(_summarize(part, dry_run))
         if dry_run:
             show(_estimate(report))
     _explain(report, target)
@@ -158,7 +158,7 @@ def _progress() -> Iterator[Callable[[CopyReport], None]]:
         yield show_report
 
 
-def _summarise(part: CopiedPart, dry_run: bool) -> str:
+def _summarize(part: CopiedPart, dry_run: bool) -> str:
     facts: dict[str, Any] = part._asdict()
     noun = "item" if part.kind == "table" else "file"
     counts = [f"{facts[name]:,} {words[not dry_run]}" for name, words in _COUNTS.items() if facts[name]]

@@ -1,6 +1,6 @@
 """The stored form of items, their size as DynamoDB bills it, and the capacity units that they cost.
 
-Pure. `canonical_item` checks an item, normalises it to the form in which it is stored, and measures it. Raises
+Pure. `canonical_item` checks an item, normalizes it to the form in which it is stored, and measures it. Raises
 `InvalidValueError`, which names the place inside the item.
 
 Capacity units: a read costs one unit for each 4 KB, half of that if eventually consistent, twice that in a transaction.

@@ -1,7 +1,7 @@
 """Turns records of DynamoDB Streams into changes of models.
 
 Pure: it reads the event of a Lambda function, or the reply of GetRecords, and sends no requests. In the database's
-table, an item names its model. A model's own table is recognised by its name, and its models by their default sort
+table, an item names its model. A model's own table is recognized by its name, and its models by their default sort
 keys. Items of other models, guards of unique fields and items of other programs are skipped. Anything that is not a
 stream record raises `InvalidRequestError`.
 """

@@ -13,7 +13,7 @@ from holdall.core.settings import Settings
 from holdall.errors import ConfigurationError
 
 Mode: TypeAlias = Literal["A", "B"]
-"""How a table is organised. ``A``: its sort key is a string, and queries read the table itself. ``B``: its sort key is
+"""How a table is organized. ``A``: its sort key is a string, and queries read the table itself. ``B``: its sort key is
 a number, and queries read an index with two string keys."""
 
 RESERVED = frozenset(

@@ -211,7 +211,7 @@ def real(name: str) -> RecordColumn[float]: ...
 @overload
 def real(name: str, default: T) -> RecordColumn[float | T]: ...
 def real(name: str, default: Any = _REQUIRED) -> RecordColumn[Any]:
-    """Declare a column of floats, written as DynamoDB writes them, so that no store has to normalise them."""
+    """Declare a column of floats, written as DynamoDB writes them, so that no store has to normalize them."""
     return RecordColumn(
         name,
         lambda value: {"N": repr(value).removesuffix(".0")},

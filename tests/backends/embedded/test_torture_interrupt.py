@@ -37,7 +37,7 @@ from holdall.errors import StoreClosedError
 
 SOURCE = str(Path(holdall.__file__).parent)
 
-# Python reports an exception that a handler raises inside a finaliser, and ignores it otherwise.
+# Python reports an exception that a handler raises inside a finalizer, and ignores it otherwise.
 pytestmark = [
     pytest.mark.torture,
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

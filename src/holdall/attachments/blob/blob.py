@@ -88,7 +88,7 @@ class Blob:
 
     @property
     def is_analyzed(self) -> bool:
-        """Whether its bytes have been analysed for metadata."""
+        """Whether its bytes have been analyzed for metadata."""
         return self.metadata.get("analyzed") is True
 
     @property

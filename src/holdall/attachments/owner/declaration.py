@@ -252,7 +252,7 @@ def has_one_attached(
     ``dependent`` decides what happens to a blob that is replaced, or whose owner is deleted: a job deletes it
     (``"purge_later"``), it is deleted right after the commit (``"purge"``), or it stays (False). A blob that is also
     attached elsewhere always stays. ``service`` is the name of the file service for the bytes, or a function that
-    returns the name for an owner. ``analyze`` decides when pictures, videos, audio and PDFs are analysed: before the
+    returns the name for an owner. ``analyze`` decides when pictures, videos, audio and PDFs are analyzed: before the
     commit (``"immediately"``; a file that cannot be read is refused), by a job (``"later"``, the default unless a
     variant is made immediately), or when you call ``db.blobs.analyze`` (``"lazily"``). ``variants`` maps names to
     `Variant` objects: the pictures that can be made of the file. ``validate=Accept(...)`` limits what may be attached.

@@ -27,7 +27,7 @@ _declared: dict[tuple[tuple[str, ...], Callable[..., Any]], Callable[..., Any]] 
 
 
 def analyzer(*types: str) -> Callable[[F], F]:
-    """Decorate a function that analyses files of these content types; wildcards such as ``"image/*"`` are allowed.
+    """Decorate a function that analyzes files of these content types; wildcards such as ``"image/*"`` are allowed.
 
     The function is called with the path of a copy of the file and the blob, and returns a mapping of metadata. It may
     be async. Your analyzers take precedence over Holdall's, and those declared last over earlier ones. Import the
@@ -52,16 +52,16 @@ def is_analyzable(content_type: str | None) -> bool:
 
 
 async def analyze(context: Context, blob: Blob | str) -> Blob:
-    """Analyse a blob, store the results in its metadata, and return it; `MediaError` if the file cannot be read.
+    """Analyze a blob, store the results in its metadata, and return it; `MediaError` if the file cannot be read.
 
-    If no analyzer accepts the file, it is only marked as analysed.
+    If no analyzer accepts the file, it is only marked as analyzed.
     """
     found = await identify_stored(context, blob)
     return await update_metadata(context, found, await examine(context, found))
 
 
 async def examine(context: Context, blob: Blob) -> dict[str, Any]:
-    """Analyse a stored file, and return its metadata."""
+    """Analyze a stored file, and return its metadata."""
     kind = blob.content_type or BINARY
     own = _find_analyzer(kind)
     if (own is None and not _can_probe(kind)) or not blob.byte_size:

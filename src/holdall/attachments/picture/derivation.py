@@ -1,4 +1,4 @@
-"""Derivation: the job that analyses a new attachment's file and makes its variants.
+"""Derivation: the job that analyzes a new attachment's file and makes its variants.
 
 The job is enqueued by the transaction that attaches the file, so it exists if and only if that committed. It is safe to
 run twice: analysis has the same result, and a picture that was already made is found.
@@ -72,7 +72,7 @@ async def derive_all(*packed: list[Any]) -> None:
 
 
 async def carry_out(context: Context, derivations: Sequence[Derivation]) -> None:
-    """Analyse blobs and make their variants. A missing blob is skipped, even if it is purged meanwhile.
+    """Analyze blobs and make their variants. A missing blob is skipped, even if it is purged meanwhile.
 
     If a file's content causes an error, the error's code is stored in its blob's metadata as ``media_error``.
     """

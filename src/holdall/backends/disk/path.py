@@ -11,7 +11,7 @@ directory for each segment. There a name has only the characters ``a-z 0-9 . _ -
 
 After 32 segments, the rest of a key counts as one. Dots at either end and names that Windows reserves are written with
 ``%``, too, and an empty segment is a single ``%``. So no two keys share a path, even if the file system ignores case or
-normalises Unicode, no path leads out of the root, and the key follows from the path. A file with a ``~`` in its name
+normalizes Unicode, no path leads out of the root, and the key follows from the path. A file with a ``~`` in its name
 has the attributes of the bytes beside it.
 """
 

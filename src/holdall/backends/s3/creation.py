@@ -91,7 +91,7 @@ class Creation:
         except HoldallError as error:
             if isinstance(error, PreconditionFailedError) and not unmarked:
                 own = self._settle_put(pace, request.key, request.if_absent, Unsettled(error))
-                if (found := await _recognise(own)) is not None:
+                if (found := await _recognize(own)) is not None:
                     return found
             await self._release(pace, request.key, able)
             raise
@@ -137,7 +137,7 @@ class Creation:
         except HoldallError as error:
             refusal = _refusal(request, error)
             if isinstance(refusal, PreconditionFailedError | ObjectNotFoundError):
-                found = await _recognise(self._settle_upload(pace, request, Unsettled(error)))
+                found = await _recognize(self._settle_upload(pace, request, Unsettled(error)))
                 if found is not None:
                     return found
             if request.if_absent is not None:
@@ -193,7 +193,7 @@ class Creation:
         except Unsettled as doubt:
             return await settle(doubt)
         except PreconditionFailedError as error:
-            found = await _recognise(settle(Unsettled(error)))
+            found = await _recognize(settle(Unsettled(error)))
             if found is None:
                 raise
             return found
@@ -259,7 +259,7 @@ def _refusal(request: CompleteUpload, error: Exception) -> Exception:
     return PreconditionFailedError(f"there is no object {request.upload.key!r} to replace")
 
 
-async def _recognise(settlement: Awaitable[ObjectInfo]) -> ObjectInfo | None:
+async def _recognize(settlement: Awaitable[ObjectInfo]) -> ObjectInfo | None:
     """The object, if a write was refused because of its own effect; otherwise None. No reply was lost."""
     try:
         return await settlement

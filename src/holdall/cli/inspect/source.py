@@ -56,7 +56,7 @@ def is_class_name(name: str) -> bool:
     return re.fullmatch("[A-Z][A-Za-z0-9]*", name) is not None and not taken
 
 
-def recognise_layout(sample: TableSample) -> str | None:
+def recognize_layout(sample: TableSample) -> str | None:
     """Explain how Holdall itself laid out the table; None if another program did."""
     schema = sample.schema
     if [key.name for key in schema.keys] in (["_id"], ["_id", "_sk"]):

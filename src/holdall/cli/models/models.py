@@ -61,7 +61,7 @@ def inspect(table: str, size: int, class_name: str | None, output: str | None, f
     TABLE is the table's name as a model declares it, without the table_prefix of the settings. A table that Holdall
     itself seems to have laid out is reported with exit status 5, because its models are declared without layout=.
     """
-    from holdall.cli.inspect.source import is_class_name, name_class, recognise_layout, write_source
+    from holdall.cli.inspect.source import is_class_name, name_class, recognize_layout, write_source
 
     if class_name is not None and not is_class_name(class_name):
         raise click.BadParameter(
@@ -73,7 +73,7 @@ def inspect(table: str, size: int, class_name: str | None, output: str | None, f
     with open_database() as db:
         sample = _fetch_sample(db, table, size)
         own = sample.schema.name == db.table.name
-    advice = recognise_layout(sample)
+    advice = recognize_layout(sample)
     if advice is not None and not (force and not own):
         raise Refusal(
             f"table {sample.schema.name} has Holdall's own layout",

@@ -83,7 +83,7 @@ def move_items(
     if as_json:
         show_json({"source": source, "destination": target, "dry_run": dry_run, **report._asdict()})
     else:
-        show(_summarise(f"{source} to {target}", report, dry_run))
+        show(_summarize(f"{source} to {target}", report, dry_run))
     undeclared = [name for name in report.dropped if name not in _list_fields(old)]
     if undeclared:
         say(f"not copied, because {old.__name__} does not declare them: {', '.join(undeclared)}")
@@ -115,7 +115,7 @@ def _phrase(report: MoveReport) -> str:
     return f"{report.copied + report.updated:,} copied"
 
 
-def _summarise(name: str, report: MoveReport, dry_run: bool) -> str:
+def _summarize(name: str, report: MoveReport, dry_run: bool) -> str:
     facts: dict[str, Any] = report._asdict()
     parts = [
         f"{facts[count]:,} {words[0 if dry_run else 1]}" for count, words in _COUNTS.items() if facts[count]

@@ -200,19 +200,19 @@ def _write_overloads(owner: str, group: Sequence[_Function], model: _TypedModel)
         options = [arg.arg for arg in node.args.kwonlyargs]
         if named == "value":  # get_by
             for field in model.unique:
-                yield _specialise(owner, node, model, [field])
+                yield _specialize(owner, node, model, [field])
         elif named == "values":  # update
-            yield _specialise(owner, node, model, model.changeable, optional=model.changeable)
+            yield _specialize(owner, node, model, model.changeable, optional=model.changeable)
         elif named == "components" and "index" in options:
-            yield _specialise(owner, node, model, model.partition, index="None")
+            yield _specialize(owner, node, model, model.partition, index="None")
             for index, fields in model.indexes.items():
-                yield _specialise(owner, node, model, fields, index=f"_typing.Literal[{index!r}]")
+                yield _specialize(owner, node, model, fields, index=f"_typing.Literal[{index!r}]")
             if "scan" in options:
-                yield _specialise(owner, node, model, [], scan="_typing.Literal[True]")
+                yield _specialize(owner, node, model, [], scan="_typing.Literal[True]")
         elif named == "components":
-            yield _specialise(owner, node, model, model.key, optional=model.optional)
+            yield _specialize(owner, node, model, model.key, optional=model.optional)
         else:
-            yield _specialise(owner, node, model, [])
+            yield _specialize(owner, node, model, [])
     yield _refuse(owner, signatures[-1], model)
 
 
@@ -227,7 +227,7 @@ def _is_generic(node: _Function) -> bool:
     )
 
 
-def _specialise(
+def _specialize(
     owner: str,
     node: _Function,
     model: _TypedModel,

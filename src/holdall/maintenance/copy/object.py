@@ -123,7 +123,7 @@ def make_print(listed: ListedObject) -> bytes:
 
 
 def _describe_bytes(info: ObjectInfo) -> bytes:
-    """What is known of an object's bytes, to recognise a copy of it that was not recorded."""
+    """What is known of an object's bytes, to recognize a copy of it that was not recorded."""
     return json.dumps([info.size, info.etag, info.md5, info.sha256]).encode()
 
 

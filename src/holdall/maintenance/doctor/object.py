@@ -1,6 +1,6 @@
 """The search for objects in file services that no record in the table leads to.
 
-An object is recognised by its key: blobs have keys of 28 random characters, and artifacts a prefix of their own. Any
+An object is recognized by its key: blobs have keys of 28 random characters, and artifacts a prefix of their own. Any
 other object may belong to the caller. Whatever a process may still be about to record is younger than the grace period
 of uploads.
 

@@ -289,7 +289,7 @@ def _compare(value: Any, attribute: Attribute, decode: Callable[[Attribute], Any
 def _revalidate(value: Any, adapter: Adapter) -> Any:
     """Validate all models inside a value again, which pydantic does not do when they are changed.
 
-    A validator may normalise values. But ``'5'`` is not an int here either, a subclass would lose its fields, and what
+    A validator may normalize values. But ``'5'`` is not an int here either, a subclass would lose its fields, and what
     a serializer omits would be lost silently.
     """
     again = adapter.loose(adapter.dump(value))

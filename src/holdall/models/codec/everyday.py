@@ -1,6 +1,6 @@
 """Quick encoders for everyday values: text, ordinary numbers, booleans, times in UTC, lists and dicts of text.
 
-Pure. An encoder recognises most values of its type by their class, without calling the type's validation, and returns
+Pure. An encoder recognizes most values of its type by their class, without calling the type's validation, and returns
 exactly the attribute that the thorough way would. It passes every other value on to the thorough way. `compile_encoder`
 combines the encoders of many fields in one function, for callers that encode many items.
 

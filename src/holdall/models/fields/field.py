@@ -32,7 +32,7 @@ def fold_case(value: Any, casing: str) -> Any:
     return value.lower() if casing == "lower" else value.upper()
 
 
-_keep = object.__setattr__  # does not materialise the instance's __dict__, so later reads are faster
+_keep = object.__setattr__  # does not materialize the instance's __dict__, so later reads are faster
 
 
 def _name_owner(item: Model) -> str:
@@ -100,7 +100,7 @@ class Field(Generic[T]):
                 return self._read(item)
             if type(marks) is Marks:
                 if name in (seen := marks.seen):
-                    # super() leads here although there is a value; checking the __dict__ would materialise it
+                    # super() leads here although there is a value; checking the __dict__ would materialize it
                     return self._read(item)
                 if seen:
                     seen.add(name)

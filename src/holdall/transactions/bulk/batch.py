@@ -158,7 +158,7 @@ class Batches:
     ) -> list[BatchWrite]:
         """The batches. In Holdall's own layout, each put leaves a stamp, as the put of a transaction does.
 
-        A transaction whose reply was lost recognises by the stamp that its item was written again meanwhile.
+        A transaction whose reply was lost recognizes by the stamp that its item was written again meanwhile.
         """
         writes: list[PutItem | DeleteItem] = []
         for position, (binding, item) in enumerate(puts):

@@ -146,7 +146,7 @@ class RowMaker:
         if not self._as_stored:
             return await self._hydrate_rows(list(rows), at_most)
         schema, form = binding.schema, binding.schema.form
-        # nearly every row is of this type, and is then recognised without a call
+        # nearly every row is of this type, and is then recognized without a call
         kind, named = form.type_attribute or "", {} if form.constants else {"S": schema.name}
         parsed = {field.stored for field in self.schema.key_fields.values()} if form.is_parsed else None
         simple = self._fetched is None and not form.in_key_alone

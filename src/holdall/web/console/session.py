@@ -28,7 +28,7 @@ class Session:
 
 
 class Sessions:
-    """Begins, recognises and ends sessions. A session that ended in another process lasts until its cookie expires."""
+    """Begins, recognizes and ends sessions. A session that ended in another process lasts until its cookie expires."""
 
     def __init__(self, token: str, lifetime: timedelta) -> None:
         self._token = token.encode()
