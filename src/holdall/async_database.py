@@ -153,8 +153,11 @@ class AsyncDatabase(Composed, AsyncRunner):
         with the report so far, also from other threads.
         """
         from holdall.maintenance.copy.flow import copy_database
+        from holdall.maintenance.copy.work import make_side
 
-        return await wait(copy_database(self, target, AsyncDatabase, **options), self._context)
+        with ShortTracebacks(self._context):
+            ours, theirs = make_side(self, AsyncDatabase), make_side(target, AsyncDatabase)
+        return await wait(copy_database(ours, theirs, **options), self._context)
 
     async def doctor(self, **options: Unpack[DoctorArguments]) -> DoctorReport:
         """Check this database, and return what is wrong. Nothing is changed, except that figures are stored.

@@ -171,8 +171,11 @@ class Database(Composed, Runner):
         with the report so far, also from other threads.
         """
         from holdall.maintenance.copy.flow import copy_database
+        from holdall.maintenance.copy.work import make_side
 
-        return run(copy_database(self, target, Database, **options), self._context)
+        with ShortTracebacks(self._context):
+            ours, theirs = make_side(self, Database), make_side(target, Database)
+        return run(copy_database(ours, theirs, **options), self._context)
 
     def doctor(self, **options: Unpack[DoctorArguments]) -> DoctorReport:
         """Check this database, and return what is wrong. Nothing is changed, except that figures are stored.

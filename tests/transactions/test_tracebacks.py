@@ -133,6 +133,8 @@ def list_calls(db: Any) -> dict[str, Callable[[], Any]]:
         "delete": lambda: db.delete("eve"),
         "delete on a condition": lambda: db.delete(Account.key("eve"), where=col(Account.cents) > 1),
         "run": lambda: db.run(None),
+        "transaction": lambda: db.transaction(retries=3),
+        "transactional": lambda: db.transactional(retries=-1),
         "run with an unknown option": lambda: db.run(print, attempts=3),
         "get_by": lambda: db.get_by(Account, cents=1),
         "update_all": lambda: db.update_all(Account, {"cents": -1}, owner="eve"),
@@ -154,9 +156,8 @@ def test_the_traceback_of_an_error_ends_at_the_called_method(db: Database, name:
 def test_the_traceback_of_an_async_error_ends_at_the_called_method(db: Database, name: str) -> None:
     error = asyncio.run(catch_async(list_calls(db.aio)[name]))
     assert isinstance(error, HoldallError)
-    frames = [
-        each for each in list_frames(error) if each != "<lambda>"
-    ]  # some of these methods are not awaited
+    # methods that are not awaited fail in the lambda
+    frames = [each for each in list_frames(error) if each != "<lambda>"]
     assert frames == ["catch_async", f"[{name.partition(' ')[0]}]"]
 
 

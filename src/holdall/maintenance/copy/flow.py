@@ -24,7 +24,7 @@ from holdall.maintenance.copy.file import FileCopy, list_services
 from holdall.maintenance.copy.plan import TablePlan, identify_store, plan_copies
 from holdall.maintenance.copy.report import CopyReport
 from holdall.maintenance.copy.table import TableCopy
-from holdall.maintenance.copy.work import Account, Options, Work, make_side
+from holdall.maintenance.copy.work import Account, Options, Side, Work
 from holdall.transactions.table_run.flow import check_run_options
 from holdall.transactions.table_run.pace import Pace
 
@@ -51,9 +51,8 @@ class CopyArguments(TypedDict, total=False):
 
 
 async def copy_database(
-    source: Any,
-    target: Any,
-    kind: type[Any],
+    source: Side,
+    target: Side,
     *,
     models: Sequence[NeedsTable] = (),
     tables: Sequence[str] = (),
@@ -70,9 +69,8 @@ async def copy_database(
     manifest: Any = None,
     progress: Callable[[CopyReport], Any] | None = None,
 ) -> CopyReport:
-    """Copy a database to another one of the same kind; see `holdall.Database.copy_to`."""
-    sides = make_side(source, kind), make_side(target, kind)
-    ours, theirs = (side.context for side in sides)
+    """Copy a database to another one; see `holdall.Database.copy_to`."""
+    ours, theirs = source.context, target.context
     if segments is None:  # on one machine, threads of one process would only wait for each other
         segments = _SEGMENTS if ours.settings.is_remote or theirs.settings.is_remote else 1
     check_run_options(segments, rate, progress)
@@ -81,7 +79,7 @@ async def copy_database(
     plans = await plan_copies(
         ours, theirs, models, tables, is_one=stores[0] == stores[1], create=create, dry_run=dry_run
     )
-    services = await list_services(*sides) if files else {}
+    services = await list_services(source, target) if files else {}
     kept = await _open_manifest(ours, theirs, stores, manifest, restart, dry_run)
     options = Options(delete, overwrite, verify and not dry_run, segments, rate, dry_run)
     account = Account(progress, dry_run, None if kept.is_brief or dry_run else str(kept.path))

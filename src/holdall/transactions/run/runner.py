@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Never, ParamSpec, TypeVar, T
 
 from holdall.core.generator import refuse_generator_function
 from holdall.core.port import run, wait
+from holdall.core.traceback import ShortTracebacks
 from holdall.errors import InvalidOptionsError
 from holdall.transactions.bulk.runner import AsyncBulkRunner, BulkRunner, finish_flow
 
@@ -56,7 +57,8 @@ class Runner(BulkRunner):
     ) -> Callable[[Callable[Concatenate[Transaction, P], T]], Callable[P, T]]: ...
     def transactional(self, function: Any = None, /, **options: Any) -> Any:
         """Decorator that turns each call into a `run`; Holdall passes the transaction as the first argument."""
-        _tools().run_options(options)  # refuses invalid options now, rather than at the first call
+        with ShortTracebacks(self._context):
+            _tools().run_options(options)  # refuses invalid options now, rather than at the first call
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(check_callable(function))
@@ -148,7 +150,8 @@ class Runner(BulkRunner):
         verified to have been true at one moment. Rows that other writers add meanwhile are not noticed. With
         ``strict``, reading the same item twice is refused.
         """
-        return _tools().Transaction(self._context, _open_unit(options))  # type: ignore[no-any-return]
+        with ShortTracebacks(self._context):
+            return _tools().Transaction(self._context, _open_unit(options))  # type: ignore[no-any-return]
 
 
 class AsyncRunner(AsyncBulkRunner):
@@ -182,7 +185,8 @@ class AsyncRunner(AsyncBulkRunner):
     ]: ...
     def transactional(self, function: Any = None, /, **options: Any) -> Any:
         """Decorator that turns each call into a `run`; Holdall passes the transaction as the first argument."""
-        _tools().run_options(options)  # refuses invalid options now, rather than at the first call
+        with ShortTracebacks(self._context):
+            _tools().run_options(options)  # refuses invalid options now, rather than at the first call
 
         def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
             @wraps(check_callable(function))
@@ -274,7 +278,8 @@ class AsyncRunner(AsyncBulkRunner):
         verified to have been true at one moment. Rows that other writers add meanwhile are not noticed. With
         ``strict``, reading the same item twice is refused.
         """
-        return _tools().AsyncTransaction(self._context, _open_unit(options))  # type: ignore[no-any-return]
+        with ShortTracebacks(self._context):
+            return _tools().AsyncTransaction(self._context, _open_unit(options))  # type: ignore[no-any-return]
 
 
 def check_callable(function: Any) -> Any:
