@@ -496,6 +496,28 @@ def test_no_more_rows_are_hydrated_than_a_limit_needs(driver: Driver) -> None:
     assert get_hydrator().hydrated == before + 8, "the first of four did not match"
 
 
+def test_no_more_rows_are_hydrated_than_the_caller_asks_for(driver: Driver) -> None:
+    write_letters(driver, 9, squeezed=lambda number: True)
+    wanted = col(Letter.text).begins_with("letter")
+    rows = driver.db.query(Letter, writer="ada", where=wanted)
+    before = get_hydrator().hydrated
+    first = rows.first()
+    assert first is not None
+    assert first.number == 2
+    assert get_hydrator().hydrated == before + 2, "the first of two did not match"
+    with pytest.raises(InvalidOptionsError, match="more than one"):
+        rows.one()
+    assert get_hydrator().hydrated == before + 2 + 3, "the first of three did not match"
+    before = get_hydrator().hydrated
+    page = rows.page(size=3, secret="s" * 32)
+    assert [letter.number for letter in page.items] == [2, 3, 4]
+    assert get_hydrator().hydrated == before + 5, (
+        "the first did not match, and the last shows that there are more"
+    )
+    page = rows.page(size=5, after=page.next, secret="s" * 32)
+    assert [letter.number for letter in page.items] == [5, 6, 7, 8, 9]
+
+
 def test_rows_of_other_models_and_items_deleted_meanwhile_are_omitted(driver: Driver) -> None:
     write_letters(driver, 4, squeezed=lambda number: True)
     foreign = dict(fetch_stored(driver.db, Letter.key(writer="ada", number=1)) or {})

@@ -114,8 +114,12 @@ class RowCursor(Generic[M]):
         """Whether there may be more rows."""
         return self._next is not None
 
-    async def next_rows(self, at_most: int | None = None) -> list[tuple[M, Item]] | None:
-        """The next rows; None if there are no more. Without a filter, at most ``at_most`` rows are read."""
+    async def next_rows(self, at_most: int | None = None, spare: int = 0) -> list[tuple[M, Item]] | None:
+        """The next rows; None if there are no more.
+
+        With ``at_most``, at most as many are read unless a filter may exclude some, and of those that were read, at
+        most ``at_most + spare`` are returned. The others are skipped, so the caller must not ask for more.
+        """
         if self._unit is not None:
             self._unit.check_open()
         if not self._begun:
@@ -132,7 +136,7 @@ class RowCursor(Generic[M]):
         self._next = replace(self._next, start_after=page.last_key) if more else None
         if self._unit is not None:
             self._unit.requests += max(1, len(page.items))  # the rows of a page may be from different moments
-        rows = await self._rows(page.items)
+        rows = await self._rows(page.items, None if at_most is None else at_most + spare)
         if self.left is not None:
             self.left -= len(rows)
         return rows
@@ -186,7 +190,7 @@ class RowCursor(Generic[M]):
 
     # --- from items to rows ---------------------------------------------------------------------------------
 
-    async def _rows(self, items: Sequence[Item]) -> list[tuple[M, Item]]:
+    async def _rows(self, items: Sequence[Item], at_most: int | None) -> list[tuple[M, Item]]:
         binding, maker, filter = self._binding, self._maker, self._filter
         assert binding is not None
         assert maker is not None
@@ -200,7 +204,8 @@ class RowCursor(Generic[M]):
         if self._question.expires_unseen(binding):
             now = self._context.port.now()
             items = [raw for raw in items if not has_expired(binding, raw, now)]
-        return await maker.instances(items, self.left)
+        limits = [limit for limit in (self.left, at_most) if limit is not None]
+        return await maker.instances(items, min(limits, default=None))
 
 
 def _choose_expiring(bindings: Sequence[Binding]) -> Binding:
@@ -260,7 +265,8 @@ async def _fetch_page(
     start, given = (None, 0) if after is None else _start(secrets, question, binding, after, now)
     await cursor.begin(start, given)
     rows: list[tuple[Any, Item]] = []
-    while len(rows) < size and (found := await cursor.next_rows(size - len(rows))) is not None:
+    # one spare row shows whether there are more
+    while len(rows) < size and (found := await cursor.next_rows(size - len(rows), 1)) is not None:
         rows += found
     more = cursor.more or len(rows) > size
     rows = rows[:size]
