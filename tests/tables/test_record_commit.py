@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdall import Database
+from holdall import Database, Key, Model
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.context import Context
-from holdall.core.port import run
-from holdall.core.requests import DeleteItem, PutItem, TransactWrite, UpdateItem
+from holdall.core.port import Backend, Layer, Send, run
+from holdall.core.requests import DeleteItem, PutItem, Request, TransactWrite, UpdateItem
 from holdall.core.values import Item
-from holdall.errors import ContentionError
+from holdall.errors import CancellationReason, ContentionError, TransactionCanceledError
 from holdall.tables.commit.change import Change
 from holdall.tables.commit.flow import Refused, commit, commit_once
 from holdall.tables.commit.retry import RETRIES
@@ -257,3 +258,53 @@ def test_a_delete_that_vanishes_succeeds_however_often_it_is_delivered(
     change = Change(context)
     change.delete(shelf, expect=[Shelf.name.equals("b")], vanishes=True, label="shelf")
     assert isinstance(run(commit_once(change)), Refused)
+
+
+class Note(Model):
+    """An item of a model."""
+
+    id: Key[str]
+
+
+class CancelingStore(Layer):
+    """Cancels the next transaction for the given reasons."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.reasons: list[CancellationReason] | None = None
+
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
+        if isinstance(request, TransactWrite) and self.reasons is not None:
+            reasons, self.reasons = self.reasons, None
+            raise TransactionCanceledError("the transaction was cancelled", reasons=reasons)
+        return await send(self._backend, request)
+
+    def close(self) -> None:
+        self._backend.close()
+
+
+def test_a_transaction_that_meets_another_is_sent_again_and_one_cancelled_without_a_reason_is_not() -> None:
+    store = CancelingStore(EmbeddedBackend(None))
+    with Database(backend=store) as db:
+        db.table.create()
+        shelf = make(db._context, "a")
+
+        def add() -> Refused | None:
+            change = Change(db._context)
+            change.update(shelf, Shelf.count.add(1))
+            return run(commit_once(change))
+
+        store.reasons = [CancellationReason("TransactionConflict", "busy", None)]
+        assert add() is None
+        assert run(fetch(db._context.port, shelf)).count == 1
+
+        store.reasons = []
+        with pytest.raises(TransactionCanceledError) as caught:
+            add()
+        assert caught.value.__cause__ is None, "an error is not its own cause"
+        assert run(fetch(db._context.port, shelf)).count == 1
+
+        store.reasons = []
+        with pytest.raises(TransactionCanceledError) as caught:
+            db.run(lambda tx: [tx.create(Note, id=id) for id in ("a", "b")])
+        assert caught.value.__cause__ is None

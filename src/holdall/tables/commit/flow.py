@@ -205,6 +205,8 @@ async def _write(change: Change, id: str | None) -> Refused | None:
             break
         except (ConditionFailedError, TransactionCanceledError) as error:
             meaning = explain_refusal(plan, error)
+            if meaning is error:
+                raise
             if not isinstance(meaning, ContentionError):
                 raise meaning from error
             found = find_refused(plan, error)
