@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,18 @@ import pytest
 from holdall import Database, Key, Model
 from holdall.backends.embedded import EmbeddedBackend
 from holdall.core.context import Context
-from holdall.core.port import Backend, Layer, Send, run
+from holdall.core.port import Backend, Layer, Port, Send, run
 from holdall.core.requests import DeleteItem, PutItem, Request, TransactWrite, UpdateItem
+from holdall.core.stamp import STAMP
 from holdall.core.values import Item
-from holdall.errors import CancellationReason, ContentionError, TransactionCanceledError
-from holdall.tables.commit.change import Change
+from holdall.errors import (
+    CancellationReason,
+    ContentionError,
+    OutcomeUnknown,
+    ServiceUnavailableError,
+    TransactionCanceledError,
+)
+from holdall.tables.commit.change import Change, Participant
 from holdall.tables.commit.flow import Refused, commit, commit_once
 from holdall.tables.commit.retry import RETRIES
 from holdall.tables.flow import discover
@@ -240,8 +247,11 @@ def test_single_writes_that_are_safe_to_repeat_need_no_transaction(context: Cont
     put.put(Shelf.new(shelf.address, Shelf.name.set("a")))
     update.update(shelf, Shelf.note.set("x"), expect=[shelf.same(Shelf.note)], stampable=True)
     delete.delete(shelf, expect=[Shelf.name.equals("a")], vanishes=True)
-    kinds = [type(each.plan.request(lambda: "id")) for each in (new, put, update, delete)]
-    assert kinds == [PutItem, TransactWrite, UpdateItem, DeleteItem]
+    requests = [each.plan.request(lambda: "id") for each in (new, put, update, delete)]
+    assert [type(each) for each in requests] == [PutItem, TransactWrite, UpdateItem, DeleteItem]
+    stamped = requests[2]
+    assert isinstance(stamped, UpdateItem)
+    assert stamped.last_stamp == shelf.stored[STAMP], "a repetition requires that it is still the last stamp"
 
 
 def test_a_delete_that_vanishes_succeeds_however_often_it_is_delivered(
@@ -256,8 +266,61 @@ def test_a_delete_that_vanishes_succeeds_however_often_it_is_delivered(
         assert not run(fetch(context.port, shelf)).is_stored
     make(context, "a")
     change = Change(context)
-    change.delete(shelf, expect=[Shelf.name.equals("b")], vanishes=True, label="shelf")
+    change.delete(shelf, expect=[Shelf.name.equals("b")], vanishes=True)
     assert isinstance(run(commit_once(change)), Refused)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda change, shelf: change.create(shelf, label="shelf"),
+        lambda change, shelf: change.put(shelf, expect=[shelf.address.absent], label="shelf"),
+        lambda change, shelf: change.update(
+            shelf, Shelf.full.set(True), expect=[Shelf.count.equals(0)], label="shelf"
+        ),
+        lambda change, shelf: change.delete(shelf, expect=[Shelf.count.equals(0)], label="shelf"),
+        lambda change, shelf: change.require(shelf, Shelf.count.equals(0), label="shelf"),
+    ],
+)
+def test_a_labelled_step_brings_back_the_item_that_was_found(
+    context: Context, write: Callable[[Change, Shelf], None]
+) -> None:
+    shelf = make(context, "a", 3)
+    change = Change(context)
+    write(change, Shelf.new(shelf.address, Shelf.name.set("other")))
+    change.create(Shelf.new(place(context, "b")))
+    refused = run(commit_once(change))
+    assert isinstance(refused, Refused)
+    assert refused.found.keys() == {"shelf"}
+    assert Shelf.count.read(refused.found["shelf"]) == 3
+
+
+def test_a_write_is_sent_again_while_another_transaction_holds_the_item(
+    context: Context, store: FaultyBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def note_pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(context.port, "sleep", note_pause)
+    shelf = make(context, "a")
+    for conflicts in (RETRIES + 3, 1):
+        store.inject(*[Fault.CONFLICT] * conflicts, into="writes")
+        change = Change(context)
+        change.update(shelf, Shelf.count.add(1))
+        assert run(commit_once(change)) is None
+        assert len(pauses) == conflicts, "there is a pause before every repetition"
+        pauses.clear()
+    assert run(fetch(context.port, shelf)).count == 2
+
+    monkeypatch.setattr("holdall.tables.commit.retry.PATIENCE", timedelta(0))
+    store.inject(*[Fault.CONFLICT] * (RETRIES + 1), into="writes")
+    change = Change(context)
+    change.update(shelf, Shelf.count.add(1))
+    with pytest.raises(ContentionError, match=r"other writers changed Shelf\(a"):
+        run(commit_once(change))
+    assert store.injected[Fault.CONFLICT] == 2 * RETRIES + 5
 
 
 class Note(Model):
@@ -308,3 +371,62 @@ def test_a_transaction_that_meets_another_is_sent_again_and_one_cancelled_withou
         with pytest.raises(TransactionCanceledError) as caught:
             db.run(lambda tx: [tx.create(Note, id=id) for id in ("a", "b")])
         assert caught.value.__cause__ is None
+
+
+class Helper(Participant):
+    """Adds a step, and records what is asked of it."""
+
+    def __init__(self, step: Shelf, trouble: Exception | None = None) -> None:
+        self._step = step
+        self._trouble = trouble
+        self.calls: list[str] = []
+
+    async def state(self, change: Change) -> None:
+        change.create(self._step)
+
+    async def prepare(self, port: Port) -> None:
+        self.calls.append("prepare")
+
+    async def settle(self, port: Port) -> None:
+        self.calls.append("settle")
+
+    async def abandon(self, port: Port) -> None:
+        self.calls.append("abandon")
+        if self._trouble is not None:
+            raise self._trouble
+
+
+@pytest.mark.parametrize(
+    ("fault", "key", "trouble", "error", "end"),
+    [
+        (None, "b", None, None, "settle"),
+        (None, "a", None, None, "abandon"),
+        (None, "a", LookupError("stuck"), LookupError, "abandon"),
+        (Fault.UNAVAILABLE, "b", None, ServiceUnavailableError, "abandon"),
+        (Fault.UNAVAILABLE, "b", LookupError("stuck"), ServiceUnavailableError, "abandon"),
+        (Fault.LOST_AFTER, "b", None, OutcomeUnknown, None),
+    ],
+)
+def test_a_participant_of_a_change_learns_how_it_ended(
+    context: Context,
+    store: FaultyBackend,
+    fault: Fault | None,
+    key: str,
+    trouble: Exception | None,
+    error: type[Exception] | None,
+    end: str | None,
+) -> None:
+    shelf = make(context, "a")
+    change = Change(context)
+    helper = Helper(Shelf.new(place(context, key)), trouble)
+    change.update(shelf if key == "b" else Shelf(place(context, "c")), Shelf.count.add(1))
+    change.join(helper)
+    store.inject(fault, into="writes")
+    if error is None:
+        assert isinstance(run(commit_once(change)), Refused) == (end == "abandon")
+    else:
+        with pytest.raises(error) as caught:
+            run(commit_once(change))
+        notes = getattr(caught.value, "__notes__", [])
+        assert ["stuck" in note for note in notes] == [True] * bool(trouble and fault)
+    assert helper.calls == ["prepare", *([end] if end else [])]
