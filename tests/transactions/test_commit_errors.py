@@ -20,6 +20,7 @@ from holdall.errors import (
     TransactionErrors,
     TransactionFailedError,
 )
+from holdall.tables.commit.retry import RETRIES
 
 # --- differences ------------------------------------------------------------------------------------------
 
@@ -176,6 +177,30 @@ async def test_temporary_errors_are_retried(db: Db, error: HoldallError, beside:
     await db.run(count, calls, beside)
     assert len(calls) == 2
     assert (await db.get_one(Order, "a")).quantity == 2
+
+
+@in_memory
+@pytest.mark.parametrize(
+    "error", [ConflictError("another transaction"), cancel("TransactionConflict", "None")], ids=str
+)
+async def test_an_item_that_other_transactions_hold_is_contention(db: Db, error: HoldallError) -> None:
+    await arrange(db, Order(id="a", quantity=1))
+    calls: list[int] = []
+    db.recorder.refusals += [error] * (RETRIES + 3)
+    await db.run(count, calls, True)
+    assert len(calls) == RETRIES + 4, "contention is retried longer than other errors"
+
+
+@in_memory
+async def test_a_conflict_names_the_item_that_another_transaction_holds(db: Db) -> None:
+    await arrange(db, Order(id="a", quantity=1))
+    db.recorder.refusals.append(cancel("TransactionConflict", "None"))
+    with expect_contention() as caught:
+        await db.run(count, [], True, retries=0)
+    cause = caught.value.__cause__
+    assert isinstance(cause, ContentionError)
+    assert cause.items == ("Order(id='a')",)
+    assert "Order(id='a'): TransactionConflict" in str(cause)
 
 
 @in_memory
