@@ -123,10 +123,8 @@ class Change:
         """Add the steps and participants of another change."""
         self.participants += other.participants
         for step in other._steps:
-            if isinstance(step.item, Record):
-                self._add(step.item, step)
-            else:
-                self._steps.append(step)
+            assert isinstance(step.item, Record)
+            self._add(step.item, step)
 
     def _add(self, record: Record, step: Step) -> None:
         steps = self._steps
