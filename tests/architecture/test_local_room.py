@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "holdall"
-LOCAL = sorted((SOURCE / "local").glob("*.py"))
+LOCAL = sorted((SOURCE / "local").rglob("*.py"))
 FUNCTIONS = {
-    (f"holdall.local.{module.stem}", node.name)
+    (".".join(module.relative_to(SOURCE.parent).with_suffix("").parts), node.name)
     for module in LOCAL
     for node in ast.parse(module.read_text()).body
     if isinstance(node, ast.FunctionDef)
