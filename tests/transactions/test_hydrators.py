@@ -760,6 +760,7 @@ class Seal:
 
     def __init__(self) -> None:
         self.seen: list[tuple[object, str, bool]] = []
+        self.models: list[str] = []
         self.loaded: list[list[str]] = []
 
     kind = "seal"
@@ -769,6 +770,7 @@ class Seal:
     ) -> Participant | None:
         assert item is None or item.key == key
         self.seen.append((key.components["name"], role, item is not None))
+        self.models.append(key.model.__name__)
         return None if role == "read" else SealParticipant(key.components["name"])
 
     async def load_for(self, context: Context, items: Sequence[Any], names: Sequence[str]) -> None:
@@ -886,6 +888,9 @@ def test_descriptors_of_derived_models_join_even_with_a_key_of_their_base(driver
         driver.run(body)
         # without the item, one descriptor joins for all with its name
         assert [[role for _, role, _ in seal.seen] for seal in seals] == expected
+    assert [seal.models[-1] for seal in seals] == ["Chest", "Insured", "Fragile"], (
+        "each has a key of its own model"
+    )
 
 
 class Careless:
@@ -1098,6 +1103,22 @@ def test_a_read_only_transaction_detects_a_write_between_its_reads(driver: Drive
 
     driver.run(body, read_only=True)
     assert seen == [(1, 2), (2, 2)]
+
+
+@pytest.mark.parametrize("cold", [False, True], ids=["plain", "squeezed"])
+def test_a_read_only_transaction_explains_what_changed(driver: Driver, cold: bool) -> None:
+    if cold:
+        squeeze(driver.db, KEY)
+
+    async def body(tx: Any) -> None:
+        (await resolve(tx.get_one(KEY))).readers  # noqa: B018 - reading is the point
+        await resolve(tx.get(Thing, "missing"))
+        _read_by(driver, "eve")
+
+    with pytest.raises(TransactionFailedError) as failed:
+        driver.run(body, read_only=True, retries=0)
+    differing = "_squeezed is absent" if cold else "readers is"
+    assert f"Letter(writer='ada', number=1).{differing}" in str(failed.value)
 
 
 def convert_to_upper_case(values: dict[str, Any]) -> dict[str, Any]:

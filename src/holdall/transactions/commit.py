@@ -260,8 +260,6 @@ def _key_of(entry: Entry, binding: Binding) -> Item:
 
 def _stale(entry: Entry, binding: Binding, stored: Item | None) -> list[Difference]:
     if isinstance(entry, Loaded):
-        if entry.thawed and stored is not None:
-            return [] if stored == entry.raw else differences(entry.key, (), None)
         return differences(entry.key, entry.locks(binding, ()), stored)
     if isinstance(entry, Fragment):
         return differences(entry.key, entry.locks, stored)
