@@ -522,6 +522,23 @@ def test_the_steps_of_participants_are_counted_before_anything_is_prepared(
     assert store.writes == []
 
 
+def test_participants_of_a_unit_that_is_too_large_read_nothing(driver: Driver) -> None:
+    asked: list[Change] = []
+
+    class Curious(Participant):
+        async def state(self, change: Change) -> None:
+            asked.append(change)
+
+    async def body(tx: Any) -> None:
+        for each in range(101):
+            tx.create(Thing, name=str(each))
+        tx.join(Curious())
+
+    with pytest.raises(TransactionTooLarge, match="101 actions"):
+        driver.run(body)
+    assert asked == []
+
+
 def test_a_hundred_actions_with_those_of_participants_are_one_transaction(
     driver: Driver, store: RecordedStore, files: Path
 ) -> None:

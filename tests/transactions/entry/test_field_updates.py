@@ -12,7 +12,18 @@ from rig.behaviour import Db, everywhere, in_memory
 from rig.behaviour_models import arrange, expect_contention, expect_failure, meanwhile
 
 from holdall import Index, Key, Model, SortKey, col, field
-from holdall.core import Add, ConditionCheck, Delete, TransactWrite, UpdateItem, path, value
+from holdall.core import (
+    Add,
+    ConditionCheck,
+    Delete,
+    Set,
+    TransactWrite,
+    Update,
+    UpdateItem,
+    Value,
+    path,
+    value,
+)
 from holdall.errors import (
     InvalidFieldError,
     InvalidModelUpdateError,
@@ -294,6 +305,29 @@ async def test_additions_to_the_same_set_or_list_do_not_conflict(db: Db) -> None
         tx.update(Note.key("a"), col(Note.tags).discard("x", "y", "z"))
         await update(db, Note.key("a"), col(Note.tags).add("w"))
     assert (await db.get_one(Note, "a")).tags == {"w"}
+
+
+@in_memory
+async def test_an_item_that_changes_before_every_write_is_contention(db: Db) -> None:
+    await arrange(db, Note(id="a", tags={"w"}))
+    raw = await db.raw(Note.key("a"))
+    assert raw is not None
+    key = {"pk": raw["pk"], "sk": raw["sk"]}
+    forms: list[Any] = [{"L": []}, {"SS": ["w"]}]  # an empty set is stored in another form
+    commits: list[Any] = []
+
+    def interfere(request: Any) -> None:
+        if isinstance(request, TransactWrite):
+            form = forms[len(commits) % 2]
+            commits.append(request)
+            db.recorder.inner.send_blocking(
+                UpdateItem(db.table_of(Note), key, Update((Set(path("tags"), Value(form)),)))
+            )
+
+    db.recorder.before = interfere
+    with expect_contention():
+        await update(db, Note.key("a"), col(Note.tags).add("x"))
+    assert len(commits) == 11, "planned anew ten times"
 
 
 @in_memory
