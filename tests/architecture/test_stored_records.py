@@ -43,6 +43,7 @@ RAW = {
     "maintenance/dump/line.py": "writes attributes of any table as JSON, and reads them",
     "archive/export/parquet.py": "writes attributes of any model as JSON",
     "archive/pointer.py": "the pointer is an attribute of items of any model",
+    "attachments/record.py": "declares columns of forms that only its records have",
     "artifacts/home.py": "makes the keys of the table of artifacts, and reads them",
     "artifacts/record.py": "reads the keys of its records",
     "artifacts/version/reservation.py": "computes the next number in the store",
@@ -102,7 +103,10 @@ def is_kind(node: ast.AST | None) -> bool:
 
 
 def is_raw(node: ast.AST) -> bool:
-    """Whether code makes a stored attribute, such as ``{"S": name}``, reads one, or compares its kind."""
+    """Whether code makes a stored attribute, such as ``{"S": name}``, reads one, compares its kind, or could convert
+    one."""
+    if isinstance(node, ast.ImportFrom) and node.module == "holdall.core.values":
+        return not {each.name for each in node.names} <= {"Attribute", "Item"}
     if isinstance(node, ast.Dict):
         return len(node.keys) == 1 and is_kind(node.keys[0])
     if isinstance(node, ast.Subscript):
@@ -126,6 +130,8 @@ def test_raw_attributes_are_recognized() -> None:
         ('match x:\n  case {"S": name}: pass', True),
         ('match kind:\n  case "S" | "N": pass', True),
         ('kind == "T"', False),
+        ("from holdall.core.values import Item, encode", True),
+        ("from holdall.core.values import Attribute, Item", False),
     ):
         assert any(map(is_raw, ast.walk(ast.parse(code)))) == raw, code
 

@@ -118,7 +118,7 @@ class Record:
 
 def _assign(item: dict[str, Attribute], values: Iterable[UpdateAction]) -> None:
     for action in values:
-        name = str(action.path.parts[0])
+        (name,) = map(str, action.path.parts)
         if isinstance(action, Set):
             assert isinstance(action.value, Value)
             item[name] = action.value.attribute

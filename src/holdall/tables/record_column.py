@@ -114,6 +114,11 @@ class RecordColumn(Generic[T]):
         """Set the attribute unless it has a value."""
         return Set(self.path, IfNotExists(self.path, Value(self.encode(value))))
 
+    def set_entry(self, name: str, value: Any) -> Set | Remove:
+        """Set one entry of a map, and leave the others; None removes it."""
+        path = Path((self.name, name))
+        return Remove(path) if value is None else Set(path, Value(encode(value)))
+
     def remove(self) -> Remove:
         """Remove the attribute."""
         return Remove(self.path)

@@ -23,9 +23,7 @@ from holdall.attachments.settings import attachment_settings
 from holdall.attachments.stored import find_row, read_references, update_row
 from holdall.attachments.upkeep.purge import purge, purge_row
 from holdall.core.context import Context
-from holdall.core.expressions import Path, Remove, Set, UpdateAction, Value
 from holdall.core.option import check_count
-from holdall.core.values import encode
 from holdall.errors import ForeignKeyViolation, InvalidOptionsError, InvalidTokenError, RecordNotFound
 from holdall.files import upkeep
 from holdall.jobs.outbox import enqueue_alone
@@ -109,12 +107,8 @@ async def update_metadata(context: Context, blob: Blob | str, changes: Mapping[s
     """
     home = await home_of(context)
     row = await find_row(context, home, blob)
-    actions: list[UpdateAction] = []
-    for name, value in changes.items():
-        path = Path((BlobRow.metadata.name, name))
-        actions.append(Remove(path) if value is None else Set(path, Value(encode(value))))
-    if actions:
-        await update_row(context, row, *actions)
+    if changes:
+        await update_row(context, row, *(BlobRow.metadata.set_entry(*each) for each in changes.items()))
     return Blob.of(await find_row(context, home, row.id))
 
 

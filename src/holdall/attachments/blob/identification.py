@@ -8,9 +8,7 @@ from holdall.attachments.home import home_of
 from holdall.attachments.record import BlobRow
 from holdall.attachments.stored import find_row, update_row
 from holdall.core.context import Context
-from holdall.core.expressions import Path, Set, Value
 from holdall.core.objects import GetObject
-from holdall.core.values import encode
 from holdall.errors import ObjectNotFoundError
 from holdall.files.mirror import mirror
 from holdall.tables.record import fetch
@@ -35,7 +33,7 @@ async def identify_blob(context: Context, row: BlobRow) -> BlobRow:
         head = part.body
     await mirror(context, row.service_name, row.key)  # before the type is stored; doing it twice is harmless
     found = identify(head, name=row.filename, declared=row.content_type)
-    identified = Set(Path((BlobRow.metadata.name, "identified")), Value(encode(True)))
+    identified = BlobRow.metadata.set_entry("identified", True)
     await update_row(context, row, BlobRow.content_type.set(found), identified)
     return await fetch(context.port, BlobRow(row.address))
 
