@@ -269,6 +269,29 @@ def test_a_plain_file_is_read(in_colour: Runner[Any], tmp_path: Any) -> None:
         assert in_colour(lambda port: port.read(file, 100)) == b"content"
 
 
+class SlowStream:
+    """A stream whose reads block their thread until the event loop has gone on."""
+
+    def __init__(self) -> None:
+        self.gone_on = threading.Event()
+
+    def read(self, size: int) -> bytes:
+        return b"x" * size if self.gone_on.wait(60) else b""
+
+
+def test_a_stream_that_blocks_does_not_block_the_event_loop() -> None:
+    backend, stream = EmbeddedBackend(None), SlowStream()
+
+    async def flow() -> bytes:
+        reading = asyncio.ensure_future(AwaitingPort(backend).read(stream, 3))
+        await asyncio.sleep(0)  # the read begins
+        stream.gone_on.set()
+        return await reading
+
+    assert asyncio.run(flow()) == b"xxx"
+    backend.close()
+
+
 class AsyncStream:
     async def read(self, size: int) -> bytes:
         await asyncio.sleep(0)
