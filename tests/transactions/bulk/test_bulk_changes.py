@@ -179,7 +179,7 @@ class Stopped(Exception):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("segments", [0, 2])
-@pytest.mark.parametrize("count", range(5) if TORTURE else [0, 2])
+@pytest.mark.parametrize("count", range(4) if TORTURE else [0, 2])
 @in_memory
 async def test_a_run_that_died_at_a_write_is_resumed_and_changes_no_item_twice(
     db: Db, when: str, segments: int, count: int

@@ -29,9 +29,9 @@ from rig.torture import TORTURE
 
 from holdall import AsyncDatabase, Database, Model, ModelKey
 from holdall.backends.configuration import open_backend
-from holdall.core import GetItem, Item, Page, Query, Request, run
+from holdall.core import GetItem, Item, Page, Query, Request, SetTtl, TtlDescription, run
 from holdall.core.numbers import number_text
-from holdall.core.port import Backend
+from holdall.core.port import Backend, Send
 from holdall.core.settings import SettingArguments
 
 __all__ = [
@@ -72,7 +72,10 @@ def fresh(name: str = "") -> str:
 
 
 class Watch(Recorder):
-    """A recorder; ``before_write`` is called, once, just before the next write reaches the store."""
+    """A recorder; ``before_write`` is called, once, just before the next write reaches the store.
+
+    It does not pass on `SetTtl`, so that no server deletes an expired item while a test looks at it.
+    """
 
     def __init__(self, backend: Backend) -> None:
         super().__init__(backend)
@@ -83,6 +86,11 @@ class Watch(Recorder):
         if request.writes and (act := self.before_write) is not None:
             self.before_write = None
             act()
+
+    async def _answer(self, send: Send, request: Request[Any]) -> Any:
+        if isinstance(request, SetTtl):
+            return TtlDescription(request.attribute)
+        return await super()._answer(send, request)
 
     def pages(self) -> list[tuple[Query, Page]]:
         """Return the queries since `forget`, with their pages."""
