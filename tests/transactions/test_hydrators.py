@@ -447,9 +447,10 @@ def test_the_hydrator_follows_rewrites_and_deletions_of_squeezed_items(driver: D
 
 
 def write_letters(driver: Driver, count: int, *, squeezed: Callable[[int], bool]) -> None:
-    with driver.db.transaction() as tx:
-        for number in range(2, count + 1):
-            tx.create(Letter, writer="ada", number=number, text=f"letter {number}")
+    for start in range(2, count + 1, 100):
+        with driver.db.transaction() as tx:
+            for number in range(start, min(start + 100, count + 1)):
+                tx.create(Letter, writer="ada", number=number, text=f"letter {number}")
     for number in range(1, count + 1):
         if squeezed(number):
             squeeze(driver.db, Letter.key(writer="ada", number=number))
@@ -516,6 +517,17 @@ def test_no_more_rows_are_hydrated_than_the_caller_asks_for(driver: Driver) -> N
     )
     page = rows.page(size=5, after=page.next, secret="s" * 32)
     assert [letter.number for letter in page.items] == [5, 6, 7, 8, 9]
+
+
+def test_the_rows_of_a_page_are_hydrated_in_batches_as_the_caller_reaches_them(driver: Driver) -> None:
+    write_letters(driver, 300, squeezed=lambda number: True)
+    for rows in (driver.db.query(Letter, writer="ada"), driver.db.scan(Letter, segments=1)):
+        before, taken = get_hydrator().hydrated, iter(rows)
+        numbers = [next(taken).number]
+        assert get_hydrator().hydrated == before + 256
+        numbers += [letter.number for letter in taken]
+        assert get_hydrator().hydrated == before + 300
+        assert sorted(numbers) == list(range(1, 301))
 
 
 def test_rows_of_other_models_and_items_deleted_meanwhile_are_omitted(driver: Driver) -> None:

@@ -23,8 +23,9 @@ class Hydrator(Protocol):
     """Turns *pointers*, items whose content a feature stores elsewhere, into complete items of the model.
 
     A query works in a fixed order. The store filters rows by ``where=``, and lets pointers pass. Rows of other models
-    are dropped. Pointers are hydrated concurrently, no more of them than a limit or a page still needs. Then ``where=``
-    is applied to the hydrated items too. An item that cannot be hydrated is an error only for the caller that reads it.
+    are dropped. Pointers are hydrated concurrently, in batches of up to 256 as the caller reaches them, no more of them
+    than a limit or a page still needs. Then ``where=`` is applied to the hydrated items too. An item that cannot be
+    hydrated is an error only for the caller that reads it.
 
     A pointer keeps the keys of the table and of its indexes, and the attributes that an index with a partial projection
     holds: rows of such an index are never hydrated.

@@ -49,6 +49,7 @@ class RowCursor(Generic[M]):
         self._question = question
         self._binding: Binding | None = None
         self._next: Query | None = None
+        self._waiting: Sequence[Item] = ()  # items of the last page that are not rows yet
         self._begun = False
         self._pages = 0
         self._excluded: tuple[Attribute, ...] = ()
@@ -112,34 +113,47 @@ class RowCursor(Generic[M]):
     @property
     def more(self) -> bool:
         """Whether there may be more rows."""
-        return self._next is not None
+        return self._next is not None or bool(self._waiting)
 
     async def next_rows(self, at_most: int | None = None, spare: int = 0) -> list[tuple[M, Item]] | None:
         """The next rows; None if there are no more.
 
         With ``at_most``, at most as many are read unless a filter may exclude some, and of those that were read, at
-        most ``at_most + spare`` are returned. The others are skipped, so the caller must not ask for more.
+        most ``at_most + spare`` are returned. The others are skipped, so a caller that got so many must not ask for
+        more.
         """
         if self._unit is not None:
             self._unit.check_open()
         if not self._begun:
             await self.begin()
-        if self._next is None or self.left == 0:
+        if not self.more or self.left == 0:
             return None
-        given = (number for number in (self.left, at_most) if number is not None)
-        limit = self._page_limit(min(given, default=None))
-        page = await self._context.port.send(
-            self._next if limit is None else replace(self._next, limit=limit)
-        )
-        self._pages += 1
-        more = page.last_key is not None
-        self._next = replace(self._next, start_after=page.last_key) if more else None
-        if self._unit is not None:
-            self._unit.requests += max(1, len(page.items))  # the rows of a page may be from different moments
-        rows = await self._rows(page.items, None if at_most is None else at_most + spare)
+        if not self._waiting:
+            self._waiting = await self._fetch_items(at_most)
+        assert self._maker is not None
+        batch = self._maker.batch or len(self._waiting)
+        items, self._waiting = self._waiting[:batch], self._waiting[batch:]
+        limits = [
+            limit for limit in (self.left, None if at_most is None else at_most + spare) if limit is not None
+        ]
+        rows: list[tuple[M, Item]] = await self._maker.instances(items, min(limits, default=None))
         if self.left is not None:
             self.left -= len(rows)
         return rows
+
+    async def _fetch_items(self, at_most: int | None) -> Sequence[Item]:
+        """The items of the next page that may be rows."""
+        request = self._next
+        assert request is not None
+        given = (number for number in (self.left, at_most) if number is not None)
+        limit = self._page_limit(min(given, default=None))
+        page = await self._context.port.send(request if limit is None else replace(request, limit=limit))
+        self._pages += 1
+        more = page.last_key is not None
+        self._next = replace(request, start_after=page.last_key) if more else None
+        if self._unit is not None:
+            self._unit.requests += max(1, len(page.items))  # the rows of a page may be from different moments
+        return await self._sift(page.items)
 
     def _page_limit(self, wanted: int | None) -> int | None:
         """How many rows to read: as many as are wanted; if some are filtered out, more and more with each page."""
@@ -188,12 +202,10 @@ class RowCursor(Generic[M]):
             self.left = None if self.left is None else self.left - counted
         return total
 
-    # --- from items to rows ---------------------------------------------------------------------------------
-
-    async def _rows(self, items: Sequence[Item], at_most: int | None) -> list[tuple[M, Item]]:
-        binding, maker, filter = self._binding, self._maker, self._filter
+    async def _sift(self, items: Sequence[Item]) -> Sequence[Item]:
+        """The items that may be rows, as far as that can be seen before they are hydrated."""
+        binding, filter = self._binding, self._filter
         assert binding is not None
-        assert maker is not None
         # an index lags, and would cause contention again, or it holds only parts
         insist = self._unit is not None and self._unit.insist and self._question.lags
         if insist or self._fetches:
@@ -204,8 +216,7 @@ class RowCursor(Generic[M]):
         if self._question.expires_unseen(binding):
             now = self._context.port.now()
             items = [raw for raw in items if not has_expired(binding, raw, now)]
-        limits = [limit for limit in (self.left, at_most) if limit is not None]
-        return await maker.instances(items, min(limits, default=None))
+        return items
 
 
 def _choose_expiring(bindings: Sequence[Binding]) -> Binding:

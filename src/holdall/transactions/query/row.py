@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from holdall.models.schema import ModelSchema
 
 _UNNAMED: Item = {}
+_BATCH = 256
+"""Rows that may be pointers are hydrated this many at a time: a page can hold thousands, of 400 KB each."""
 
 RowLock: TypeAlias = Literal["rows"] | bool
 """Which rows of a query take part in the transaction: all ("rows"), those whose fields are read (True) or none."""
@@ -99,8 +101,10 @@ class RowMaker:
         self._held = held
         self._where = where
         self._as_stored = projected or not read_whole(binding.schema)
-        self.schema = binding.schema
+        self.schema = schema = binding.schema
         self.gives_at_once = self._as_stored and (held is None or unit is None)
+        hydrates = not self._as_stored and any(each.hydrator is not None for each in schema.family())
+        self.batch = _BATCH if hydrates else None
 
     def give(self, rows: Iterable[tuple[Any, Item]]) -> Iterable[Any]:
         """The items of rows; if every row takes part, each one does when the caller takes it."""
@@ -220,6 +224,7 @@ class MixedMaker:
         self._attribute = makers[0].schema.form.type_attribute or ""
         self._makers = {each.name: maker for maker in reversed(makers) for each in maker.schema.family()}
         self._at_once = all(maker.gives_at_once for maker in makers)
+        self.batch = next((maker.batch for maker in makers if maker.batch is not None), None)
 
     def give(self, rows: Iterable[tuple[Any, Item]]) -> Iterable[Any]:
         """The items of rows, as `RowMaker.give` returns them."""

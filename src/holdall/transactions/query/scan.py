@@ -153,7 +153,7 @@ def _encode_sort(part: Any, kind: str) -> Attribute:
 
 
 class ScanCursor(Generic[M]):
-    """Returns the rows of a scan, a round at a time. Call `end` after the last round, or to stop early."""
+    """Returns the rows of a scan, at most a page at a time. Call `end` after the last rows, or to stop early."""
 
     def __init__(
         self, context: Context, unit: Unit | None, question: ScanQuestion, limit: int | None = None
@@ -166,6 +166,9 @@ class ScanCursor(Generic[M]):
         self._filtered = True
         self._waiting: Iterator[Scan] = iter(())  # the segments that have not begun
         self._next: list[Scan] = []  # the next request of each segment that has begun
+        self._pages: list[Page] = []  # the pages of the last round that are not rows yet, the next one last
+        self._rest: Sequence[Item] = ()  # items of that page that are not rows yet
+        self._matches = 0  # rows of that page so far
         self._rounds = 0
         self._left = question.limit if limit is None else limit
         self._scanned = self._found = self._done = 0
@@ -178,26 +181,35 @@ class ScanCursor(Generic[M]):
         return self._question.lock == "rows" or self._question.is_blind
 
     async def next_rows(self) -> Iterable[M] | None:
-        """The rows of the next round, possibly empty; None if there are no more rounds."""
+        """The next rows, possibly none; None if there are no more."""
         rows = await self._next_rows()
         return None if rows is None or self._maker is None else self._maker.give(rows)
 
     async def next_found(self) -> Iterable[FoundItem] | None:
-        """The rows of the next round, including those that cannot be read; none of them is locked."""
+        """The next rows, including those that cannot be read; none of them is locked."""
         rows = await self._next_rows()
         return None if rows is None or self._maker is None else self._maker.describe(rows)
 
     async def _next_rows(self) -> list[tuple[M, Item]] | None:
-        pages = await self._round(count_only=False)
-        if pages is None:
-            return None
-        maker, rows = self._maker, list[tuple[M, Item]]()
+        if not self._pages:
+            pages = await self._round(count_only=False)
+            if pages is None:
+                return None
+            self._pages = pages[::-1]
+            self._rest = pages[0].items
+        maker = self._maker
         assert maker is not None
-        for page in pages:
-            found = await maker.instances(page.items, self._left)
-            self._refused += len(found) < page.count
-            rows += found
-            await self._note(page, len(found))
+        batch = maker.batch or len(self._rest)
+        rows: list[tuple[M, Item]] = await maker.instances(self._rest[:batch], self._left)
+        self._rest = self._rest[batch:]
+        self._take(len(rows))
+        self._matches += len(rows)
+        if not self._rest:
+            page = self._pages.pop()
+            self._refused += self._matches < page.count
+            self._matches = 0
+            self._rest = self._pages[-1].items if self._pages else ()
+            await self._note(page)
         return rows
 
     async def next_count(self) -> int | None:
@@ -207,7 +219,8 @@ class ScanCursor(Generic[M]):
             return None
         before = self._found
         for page in pages:
-            await self._note(page, page.count if self._left is None else min(page.count, self._left))
+            self._take(page.count if self._left is None else min(page.count, self._left))
+            await self._note(page)
         return self._found - before
 
     def end(self) -> None:
@@ -287,14 +300,17 @@ class ScanCursor(Generic[M]):
         outcomes = await port.gather((port.send(request) for request in requests), limit=_AT_ONCE)
         return [outcome.result() for outcome in outcomes]
 
-    async def _note(self, page: Page, found: int) -> None:
-        """Count a page, and report the progress."""
-        self._scanned += page.scanned
+    def _take(self, found: int) -> None:
+        """Count rows that were found."""
         self._found += found
-        self._done += page.last_key is None
-        self._capacity += page.capacity
         if self._left is not None:
             self._left -= found
+
+    async def _note(self, page: Page) -> None:
+        """Count a page, and report the progress."""
+        self._scanned += page.scanned
+        self._done += page.last_key is None
+        self._capacity += page.capacity
         if self._question.progress is not None:
             progress = ScanProgress(self._scanned, self._found, self._done)
             await self._context.port.call(self._question.progress, progress)
