@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 from datetime import datetime, timedelta
 from decimal import Decimal
 from math import ceil, inf
+from types import FrameType
 from typing import Any
 
 import pytest
 from archive_rig import NOW, Rig, everywhere, in_memory
 
-from holdall import Archive, Key, Model, col
+from holdall import Archive, AsyncDatabase, Key, Model, col
+from holdall.archive.envelope import compress
 from holdall.archive.item import archive_item, find_place
 from holdall.archive.pointer import POINTER
 from holdall.core.frozen import replace
@@ -407,3 +411,28 @@ async def test_an_embedded_run_only_reports_items_that_lose_money(db: Rig) -> No
     await db.create()
     report = await db.archive.run(db.model)
     assert (report.archived, report.losing) == (1, 1)
+
+
+@pytest.mark.parametrize("pack", [False, True], ids=["one by one", "in packs"])
+def test_large_items_are_not_compressed_by_the_event_loops_thread(pack: bool) -> None:
+    class Report(Model, archive=Archive(pack=pack)):
+        id: Key[str]
+        text: str
+
+    compressed_here = False
+
+    def note_compression(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal compressed_here
+        compressed_here |= event == "call" and frame.f_code is compress.__code__
+
+    async def archive() -> int:
+        async with AsyncDatabase("memory:", files="memory:") as db:
+            await db.create(Report, id="a", text="long " * 40_000)
+            sys.setprofile(note_compression)  # for this thread only
+            try:
+                return (await db.archive.run(Report, where=col(Report.id) == "a", force=True)).archived
+            finally:
+                sys.setprofile(None)
+
+    assert asyncio.run(archive()) == 1
+    assert not compressed_here

@@ -271,13 +271,13 @@ class _Run:
         batch = sums.batch
         sums.scanned += tally.page.scanned
         await tally.pace.pay(self._context.port, tally.page.capacity)
-        for item in items:
-            if self._place.archive.pack:
-                tally.stopped = not self._gather(sums, item)
-            else:
-                tally.stopped = not await self._consider(tally, sums, item)
-            if tally.stopped:
-                break
+        if self._place.archive.pack:
+            tally.stopped = not await self._context.port.offload(self._gather, sums, items)
+        else:
+            for item in items:
+                if not await self._consider(tally, sums, item):
+                    tally.stopped = True
+                    break
         ends = tally.stopped or tally.page.last_key is None
         while batch.is_full or (batch and ends):
             await self._archive_together(tally, sums, batch.take())
@@ -315,7 +315,7 @@ class _Run:
     async def _archive(self, tally: Tally, sums: _Sums, item: Item) -> bool:
         place, units = self._place, 0.0
         if self._dry_run:
-            object_bytes = measure(place, item)
+            object_bytes = await self._context.port.offload(measure, place, item)
         else:
             archived = await archive_item(self._context, place, item, self._context.port.now())
             if archived is None:
@@ -329,15 +329,16 @@ class _Run:
         await tally.pace.pay(self._context.port, units)
         return True
 
-    def _gather(self, sums: _Sums, item: Item) -> bool:
-        """Add an item to the batch if it qualifies; False if the quota is exhausted."""
-        reason = self._find_reason_to_stay(item)
-        if reason is not None:
-            sums.skip(reason)
-        elif not self._quota.take():
-            return False
-        else:
-            sums.batch.add(make_candidate(self._place, item, self._context.port.now()))
+    def _gather(self, sums: _Sums, items: Sequence[Item]) -> bool:
+        """Add the items that qualify to the batch, compressed; False if the quota is exhausted."""
+        for item in items:
+            reason = self._find_reason_to_stay(item)
+            if reason is not None:
+                sums.skip(reason)
+            elif not self._quota.take():
+                return False
+            else:
+                sums.batch.add(make_candidate(self._place, item, self._context.port.now()))
         return True
 
     async def _archive_together(self, tally: Tally, sums: _Sums, candidates: Sequence[Candidate]) -> None:

@@ -23,6 +23,7 @@ from holdall.errors import ContentionError, PreconditionFailedError, Unsupported
 from holdall.files.transfer import find_object
 
 _TRIES = 8
+_LARGE = 64 * 1024
 
 
 async def store(context: Context, service: str, keys: KeyPlan, envelope: Envelope, now: datetime) -> Pointer:
@@ -44,7 +45,7 @@ async def _store_at(
     match: str | None = None
     for _ in range(_TRIES):
         put_id = context.port.new_id()
-        body = envelope.compress(put_id)
+        body = await _compress(context, envelope, put_id)
         put = PutObject(
             service,
             key,
@@ -75,6 +76,13 @@ async def _store_at(
         else:
             key, match = keys.other(envelope.digest), None
     raise ContentionError(f"the object {key} changed during each of {_TRIES} attempts to write it")
+
+
+async def _compress(context: Context, envelope: Envelope, put_id: str) -> bytes:
+    """The object's bytes; a large text is compressed where it blocks no other work."""
+    if len(envelope.text) < _LARGE:
+        return envelope.compress(put_id)
+    return await context.port.offload(envelope.compress, put_id)
 
 
 def _describe(keys: KeyPlan, envelope: Envelope, now: datetime) -> dict[str, str]:
