@@ -16,7 +16,6 @@ from differential_outcome import Normalize, PageContent, normalize_numbers, sort
 from differential_pair import Adapt, Disagreement, keep
 from differential_strategies import TABLE
 
-from holdall.core.change import apply_update
 from holdall.core.expressions import (
     Add,
     And,
@@ -44,6 +43,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
+from holdall.core.expressions.application import apply_update
 from holdall.core.expressions.evaluation import resolve
 from holdall.core.measure import canonical_item
 from holdall.core.requests import (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from holdall.core import requests
-from holdall.core.change import apply_update
 from holdall.core.expressions import Compare, NotExists, Set, Update, path, value
+from holdall.core.expressions.application import apply_update
 from holdall.core.expressions.evaluation import holds
 from holdall.core.requests import DeleteItem, GetItem, PutItem, Request, UpdateItem
 from holdall.core.stamp import STAMP, stamped

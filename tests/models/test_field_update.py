@@ -15,8 +15,8 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 from typing_extensions import TypedDict
 
 from holdall import Key, Model, col, field
-from holdall.core.change import apply_update
 from holdall.core.expressions import Update
+from holdall.core.expressions.application import apply_update
 from holdall.core.expressions.evaluation import holds
 from holdall.core.values import Attribute
 from holdall.errors import InvalidFieldError

@@ -15,8 +15,8 @@ from holdall.backends.embedded.catalog import Catalog, Table
 from holdall.backends.embedded.order import table_key
 from holdall.backends.embedded.row import Row, Work, check_version, read_row, replace_row
 from holdall.backends.embedded.token import digest_actions, is_done, keep_token
-from holdall.core.change import apply_update
 from holdall.core.expressions import Condition
+from holdall.core.expressions.application import apply_update
 from holdall.core.expressions.evaluation import holds
 from holdall.core.measure import write_units
 from holdall.core.requests import (

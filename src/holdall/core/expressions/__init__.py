@@ -1,8 +1,8 @@
 """Expressions as values: conditions, updates and projections are small trees, never text.
 
-Pure. `renderer` turns a tree into DynamoDB's expression text, and `evaluation` evaluates a condition on an item.
-(`holdall.core.rules.expression` checks a tree, and `holdall.core.change` applies an update.) Nodes are frozen and
-comparable. Conditions combine with ``&``, ``|`` and ``~``.
+Pure. `renderer` turns a tree into DynamoDB's expression text, `evaluation` evaluates a condition on an item, and
+`application` applies an update to one (`holdall.core.rules.expression` checks a tree). Nodes are frozen and comparable.
+Conditions combine with ``&``, ``|`` and ``~``.
 
 A node knows its operands and its own rules, so code that walks a tree needs to know only the leaves, `Path` and
 `Value`.

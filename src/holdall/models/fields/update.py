@@ -13,7 +13,6 @@ from decimal import Decimal
 from functools import reduce
 from typing import Any, Literal, TypeAlias, get_origin
 
-from holdall.core.change import apply_update
 from holdall.core.expressions import (
     Add,
     Compare,
@@ -34,6 +33,7 @@ from holdall.core.expressions import (
     UpdateAction,
     Value,
 )
+from holdall.core.expressions.application import apply_update
 from holdall.core.expressions.evaluation import resolve
 from holdall.core.internal import internal
 from holdall.core.numbers import add, exact_number, number_text

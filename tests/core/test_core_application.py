@@ -12,7 +12,6 @@ from core_strategies import decimals, items, updates
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdall.core.change import apply_update
 from holdall.core.expressions import (
     Add,
     Delete,
@@ -30,6 +29,7 @@ from holdall.core.expressions import (
     path,
     value,
 )
+from holdall.core.expressions.application import apply_update
 from holdall.core.measure import canonical_item
 from holdall.core.numbers import number_text
 from holdall.core.rules.expression import check_update
