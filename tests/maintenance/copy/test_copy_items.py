@@ -16,7 +16,8 @@ from holdall.maintenance.copy.item import plan_route
 OURS = TableSchema("ours", KeyAttribute("pk"), KeyAttribute("sk"))
 THEIRS = TableSchema("theirs", KeyAttribute("h"), KeyAttribute("r"))
 SWAPPED = TableSchema("swapped", KeyAttribute("sk"), KeyAttribute("pk"))
-VALUES = st.one_of(st.text(max_size=5), st.integers(), st.booleans(), st.sets(st.integers(), min_size=1))
+NUMBERS = st.integers(-(10**37), 10**37)
+VALUES = st.one_of(st.text(max_size=5), NUMBERS, st.booleans(), st.sets(NUMBERS, min_size=1))
 ITEMS = st.dictionaries(st.sampled_from("abc"), VALUES)
 
 

@@ -39,7 +39,7 @@ def states(db: Database) -> dict[str, str]:
 def take_job(db: Database, id: str) -> JobRecord:
     record = db.jobs.get(id)
     assert record is not None
-    taken = run(take(db._context, record, "a token", 60))
+    taken = run(take(db._context, record, db.port.new_id(), 60))
     assert taken is not None
     return taken
 
