@@ -145,9 +145,9 @@ class DyingRun:
 
 
 async def _home(rig: Rig) -> Any:
-    from holdall.artifacts.home import home_of
+    from holdall.artifacts.home import find_home
 
-    return await home_of(rig.context)
+    return await find_home(rig.context)
 
 
 def kill_each(kind: str, where: str, directory: Path, scenario: Scenario, stride: int) -> None:

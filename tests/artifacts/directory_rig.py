@@ -24,7 +24,7 @@ from holdall import AsyncDatabase, Database
 from holdall.artifacts.directory.hold import count_versions, drop_hold, hold_files, redeem_hold
 from holdall.artifacts.directory.inventory import Directory, gather_directory
 from holdall.artifacts.directory.sweep import Freed, sweep
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.backends.disk import DiskService
 from holdall.backends.memory import MemoryService
 from holdall.core.context import Context
@@ -113,7 +113,7 @@ class Rig:
         return cast("Context", replace(self.db._context, port=self.port))
 
     async def home(self) -> Home:
-        return await home_of(self.db._context)
+        return await find_home(self.db._context)
 
     # --- actions ---
 

@@ -14,7 +14,7 @@ from download_rig import BOTH, EVERYWHERE, PART, SMALL, Store, Way, on, open_dow
 
 from holdall.artifacts.directory.manifest import Manifest, Member
 from holdall.artifacts.directory.record import FileRecord
-from holdall.artifacts.home import home_of
+from holdall.artifacts.home import find_home
 from holdall.artifacts.record import VersionRow
 from holdall.core.expressions import Set, Update, Value
 from holdall.core.expressions import path as expression_path
@@ -174,7 +174,7 @@ async def test_an_object_is_checked_against_the_digest_in_the_table(store: Store
 
 @on(*BOTH)
 async def test_an_invalid_digest_never_becomes_part_of_a_path(store: Store) -> None:
-    home = await home_of(store.context)
+    home = await find_home(store.context)
     nonsense = "../" * 8 + "evil"
     key = home.object_key("odd", "000001")
     headers = ObjectHeaders(metadata={"artifact_name": "odd", "artifact_sha256": nonsense})
@@ -339,7 +339,7 @@ async def test_equal_files_in_a_directory_are_fetched_once(store: Store) -> None
 async def test_a_file_is_fetched_from_the_key_in_its_record(store: Store) -> None:
     source, tree = make_tree(store)
     await store.put_and_publish("app", source)
-    home = await home_of(store.context)
+    home = await find_home(store.context)
     digest = sha256(tree["bin/run*"] or b"").hexdigest()
     await store.rig.send(CopyObject("main", home.file_key(digest), "elsewhere"))
     await store.rig.send(DeleteObject("main", home.file_key(digest)))
@@ -448,7 +448,7 @@ async def test_an_interrupted_directory_download_resumes(store: Store) -> None:
 
 @on(*BOTH, cached=False)
 async def test_a_forged_manifest_writes_nothing_outside_the_target(store: Store) -> None:
-    home = await home_of(store.context)
+    home = await find_home(store.context)
     manifest = Manifest((Member("../evil", "0" * 64, 1),)).to_bytes()
     metadata = {
         "artifact_name": "forged",

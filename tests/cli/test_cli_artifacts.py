@@ -16,7 +16,7 @@ from rig.servers import ENVIRONMENT, start_server
 
 from holdall import Database
 from holdall.artifacts import Artifact, encode_alias_pk
-from holdall.artifacts.home import home_of
+from holdall.artifacts.home import find_home
 from holdall.core.port import run
 from holdall.core.requests import PutItem
 
@@ -143,7 +143,7 @@ def test_control_characters_are_escaped() -> None:
     with Database() as db:
         db.artifacts.put("my-app", b"three", metadata={"note": "a\u202eb"})
         db.artifacts.put_alias("my-app", "prod", 1, by=evil, reason=evil)
-        home = run(home_of(db._context))
+        home = run(find_home(db._context))
         for name in (evil, "my-app"):
             row = {"update_at": {"S": "2026-01-01"}, "version": {"S": "000001"}}
             db.send(PutItem(home.table, {**home.key(encode_alias_pk(name), evil), **row}))

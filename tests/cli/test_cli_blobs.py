@@ -13,7 +13,7 @@ from cli_rig import call, enter, start
 from PIL import Image
 
 from holdall import Database
-from holdall.attachments.home import home_of
+from holdall.attachments.home import find_home
 from holdall.attachments.record import BlobRow
 from holdall.core.expressions import Update
 from holdall.core.port import run
@@ -57,7 +57,7 @@ def list_attached() -> list[tuple[str, str]]:
 def damage(id: str, *actions: Any) -> None:
     """Change a blob's row directly."""
     with Database() as db:
-        home = run(home_of(db._context))
+        home = run(find_home(db._context))
         db.send(UpdateItem(home.layout.table, home.blob(id).key, Update(actions)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from holdall.artifacts.directory.sweep import Freed, sweep_strays
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.artifacts.name import LATEST
 from holdall.artifacts.record import NAMES, NameRecord, VersionRow
 from holdall.artifacts.version.latest import unlist
@@ -43,7 +43,7 @@ class NamePages:
 
     async def next_page(self) -> list[str] | None:
         """Return the names of the next page, which may be empty; None at the end."""
-        home = await home_of(self._context)
+        home = await find_home(self._context)
         if self._pages is None:
             query = home.query(NAMES, limit=_PAGE, prefix=self._prefix)
             if self._after:
@@ -89,7 +89,7 @@ async def reindex(context: Context) -> Reindexed:
 
     This reads the whole table. It also deletes what interrupted uploads left in the file service long ago.
     """
-    home = await home_of(context)
+    home = await find_home(context)
     found, added = await _add_missing(context, home)
     removed = await _remove_empty(context, home)
     strays = await sweep_strays(context, home)

@@ -100,7 +100,7 @@ class KnownHome(Kept):
         self.home: Home | None = None
 
 
-async def home_of(context: Context) -> Home:
+async def find_home(context: Context) -> Home:
     """Determine the home of artifacts; `ConfigurationError` if the table or the service does not fit."""
     known = context.state.of(KnownHome)
     if known.home is not None:
@@ -116,7 +116,7 @@ async def home_of(context: Context) -> Home:
             )
         table, partition, sort = layout.table, layout.partition.name, layout.sort.name
     else:
-        table, partition, sort = await _own_table(context, settings.table)
+        table, partition, sort = await _find_own_table(context, settings.table)
     known.home = Home(table, partition, sort, service, settings.prefix, settings.suffix)
     return known.home
 
@@ -130,7 +130,7 @@ async def ensure_table(context: Context) -> str:
     return settings.table
 
 
-async def _own_table(context: Context, name: str) -> tuple[str, str, str]:
+async def _find_own_table(context: Context, name: str) -> tuple[str, str, str]:
     wanted = _plan_table(name)
     if context.settings.manage_table:
         description: TableDescription | None = await flow.ensure_table(context, wanted, None)

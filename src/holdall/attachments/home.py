@@ -1,6 +1,6 @@
 """The home of a database's attachments: the key of each of their items, in a table of either mode.
 
-Pure, except for `home_of`. Every key is built from segments, which cannot be empty or contain the separator; so no id
+Pure, except for `find_home`. Every key is built from segments, which cannot be empty or contain the separator; so no id
 or name can produce the key of another item.
 """
 
@@ -151,7 +151,7 @@ class Home:
         return self.join("Owner", owner.record_type, owner.record_id)
 
 
-async def home_of(context: Context) -> Home:
+async def find_home(context: Context) -> Home:
     """The home of a database's attachments."""
     settings = context.settings
     return Home(await discover(context), settings.namespace, settings.separator)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from holdall.attachments.blob.blob import Blob
-from holdall.attachments.home import home_of
+from holdall.attachments.home import find_home
 from holdall.attachments.owner.attachable import find_instance, load_class
 from holdall.attachments.owner.resolution import find_class
 from holdall.attachments.record import BlobRow
@@ -17,7 +17,7 @@ from holdall.transactions.unit import Unit
 
 
 async def _fetch_blob(context: Context, unit: Unit | None, id: str) -> Blob:
-    row = await fetch(context.port, BlobRow((await home_of(context)).blob(id)))
+    row = await fetch(context.port, BlobRow((await find_home(context)).blob(id)))
     if not row.is_stored:
         raise Gone(f"blob {id}")
     return Blob.of(row)

@@ -125,7 +125,7 @@ async def _put_known(job: _Put, source: BytesSource | FileSource, digests: Diges
     await _check_place(job)
 
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
-        send = _one_by_one if job.traits.parallel == 1 else _side_by_side
+        send = _send_one_by_one if job.traits.parallel == 1 else _send_side_by_side
         parts = await send(job, source, digests, upload, have)
         await job.port.offload(check_unchanged, source)
         return _completion(job, upload, parts, digests)
@@ -148,7 +148,7 @@ async def _put_stream(job: _Put, source: StreamSource, digests: Digests) -> Obje
     del first
 
     async def fill(upload: Upload, have: Have) -> CompleteUpload:
-        parts = await _in_order(job, beginning.pop(), source, digests, upload, have)
+        parts = await _send_in_order(job, beginning.pop(), source, digests, upload, have)
         _check_size(job, digests.size)
         return _completion(job, upload, parts, digests)
 
@@ -208,7 +208,7 @@ async def _read_part(
     return data
 
 
-async def _one_by_one(
+async def _send_one_by_one(
     job: _Put, source: BytesSource | FileSource, digests: Digests, upload: Upload, have: Have
 ) -> list[Part]:
     """Send one part after the other, reading and hashing in one pass."""
@@ -221,7 +221,7 @@ async def _one_by_one(
     return parts
 
 
-async def _side_by_side(
+async def _send_side_by_side(
     job: _Put, source: BytesSource | FileSource, digests: Digests, upload: Upload, have: Have
 ) -> list[Part]:
     """Send several parts at a time, each read from its own position, and hash the source alongside."""
@@ -259,7 +259,7 @@ async def _side_by_side(
     return parts
 
 
-async def _in_order(
+async def _send_in_order(
     job: _Put, left: bytes, source: StreamSource, digests: Digests, upload: Upload, have: Have
 ) -> list[Part]:
     """Send one part after the other, as the stream returns them; ``left`` has the bytes that were already read."""

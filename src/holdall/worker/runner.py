@@ -127,7 +127,7 @@ class Runner:
             arguments = await load_arguments(self._context, None, running.record.arguments)
         work = self._start(job, running, arguments)
         try:  # run_in_child enforces the timeout itself, because waiting for a free child does not count
-            await _first_of(None if job.options.process else job.options.timeout, work, hand.lost)
+            await _await_first(None if job.options.process else job.options.timeout, work, hand.lost)
         except asyncio.CancelledError:  # the worker is stopping, and its grace period is over
             await _stop(work, running)
             raise
@@ -225,7 +225,7 @@ class Runner:
         )
 
 
-async def _first_of(timeout: float | None, *futures: asyncio.Future[Any]) -> None:
+async def _await_first(timeout: float | None, *futures: asyncio.Future[Any]) -> None:
     """Wait until one future is done, or the timeout is over; `asyncio.wait` itself takes longer than most jobs."""
     for future in futures:
         if future.done():

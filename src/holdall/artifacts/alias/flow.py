@@ -19,13 +19,13 @@ from holdall.artifacts.alias.history import (
     AliasAction,
     AliasChange,
     AliasChanges,
-    alias_at,
     arms_at,
+    find_alias_at,
     make_change_record,
 )
 from holdall.artifacts.alias.state import LONG_AGO, AliasState, explain_no_alias, read_aliases, read_state
 from holdall.artifacts.event import announce
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.artifacts.name import LATEST, check_alias, check_name, display_version, encode_version_sk
 from holdall.artifacts.record import FIELDS, LIVE, AliasNote, AliasRow, Note, VersionRow, show_moment
 from holdall.artifacts.version.latest import settle
@@ -48,9 +48,9 @@ from holdall.tables.record import Record, fetch_all
 async def alias(context: Context, name: str, alias: str, *, at: datetime | None = None) -> Alias:
     """Return an alias as it is now or, with ``at``, as it was then; `AliasNotFoundError` if it does not exist."""
     check_name(name)
-    home = await home_of(context)
+    home = await find_home(context)
     if at is not None:
-        return await alias_at(context, home, name, alias, at)
+        return await find_alias_at(context, home, name, alias, at)
     found = (await read_state(context, home, name, alias)).value()
     if found is None:
         raise explain_no_alias(name, alias)
@@ -60,7 +60,7 @@ async def alias(context: Context, name: str, alias: str, *, at: datetime | None 
 async def aliases(context: Context, name: str) -> list[Alias]:
     """List the aliases of an artifact, in the order of their names."""
     check_name(name)
-    return await read_aliases(context, await home_of(context), name)
+    return await read_aliases(context, await find_home(context), name)
 
 
 # --- changing ---------------------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ async def delete_alias(
 ) -> bool:
     """Delete an alias; return False if it does not exist. Its history and its protection stay."""
     check_name(name)
-    state = await read_state(context, await home_of(context), name, alias)
+    state = await read_state(context, await find_home(context), name, alias)
     if not state.row.is_stored and expect_revision is None:
         return False
     await change_alias(
@@ -151,7 +151,7 @@ async def change_alias(
     **options: Unpack[_Options],
 ) -> Alias | None:
     """Change what an alias serves, in one transaction; None if it is deleted."""
-    home = await home_of(context)
+    home = await find_home(context)
 
     async def body(change: Change) -> Alias | None:
         state = await read_state(context, home, name, alias)
@@ -320,7 +320,7 @@ async def rollback_alias(
     if to is not None and to_version is not None:
         raise InvalidOptionsError("to cannot be combined with to_version", hint="pass one or the other")
     version = None if to_version is None else display_version(encode_version_sk(to_version))
-    home = await home_of(context)
+    home = await find_home(context)
     state = await read_state(context, home, name, alias)
     target = await _find_target(context, home, state, to, version)
     if target is None:

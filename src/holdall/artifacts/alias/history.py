@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from holdall.artifacts.alias.alias import Alias, Arms, Dice, two_arms
 from holdall.artifacts.alias.state import explain_no_alias, read_state
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.artifacts.name import (
     check_alias_text,
     check_name,
@@ -90,14 +90,14 @@ async def alias_history(context: Context, name: str, alias: str, *, limit: int =
     check_name(name)
     check_alias_text(alias)
     check_count(limit, "limit")
-    changes = AliasChanges(context, await home_of(context), name, alias)
+    changes = AliasChanges(context, await find_home(context), name, alias)
     found: list[AliasChange] = []
     while len(found) < limit and (change := await changes.next()) is not None:
         found.append(change)
     return found
 
 
-async def alias_at(context: Context, home: Home, name: str, alias: str, at: datetime) -> Alias:
+async def find_alias_at(context: Context, home: Home, name: str, alias: str, at: datetime) -> Alias:
     """An alias as it was at a time."""
     if not isinstance(at, datetime) or at.tzinfo is None:
         raise InvalidOptionsError(

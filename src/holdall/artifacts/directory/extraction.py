@@ -76,13 +76,13 @@ class _Unpacking:
         large = [each for each in contents.values() if each[0].size > part_size]
         small = [each for each in contents.values() if each[0].size <= part_size]
         for some in make_batches(small, _TURN):
-            turn = [self._content(each) for each in some]
+            turn = [self._write_content(each) for each in some]
             for outcome in await self._port.gather(turn, limit=_AT_ONCE):
                 outcome.result()
         for each in large:  # the ranges of a large file are fetched in parallel
-            await self._content(each)
+            await self._write_content(each)
 
-    async def _content(self, entries: Sequence[Member]) -> None:
+    async def _write_content(self, entries: Sequence[Member]) -> None:
         """Write all files with the same content: fetch the first, and copy it for the others."""
         if self._failed:
             return

@@ -9,7 +9,7 @@ from typing import Any
 from holdall.artifacts.alias.alias import Version
 from holdall.artifacts.alias.flow import alter_alias, check_protected, check_revision
 from holdall.artifacts.alias.state import AliasState, explain_no_alias, read_state
-from holdall.artifacts.home import home_of
+from holdall.artifacts.home import find_home
 from holdall.artifacts.name import LATEST, check_alias, check_name, display_version, encode_version_sk
 from holdall.artifacts.record import RolloutRecord
 from holdall.artifacts.rollout.move import (
@@ -37,7 +37,7 @@ from holdall.tables.record import fetch
 async def rollout(context: Context, name: str, alias: str) -> Rollout:
     """Return the current rollout of an alias, or the last one; `RolloutError` if there has never been one."""
     check_name(name)
-    seen = await see_rollout(context, await home_of(context), name, alias)
+    seen = await see_rollout(context, await find_home(context), name, alias)
     return seen.rollout if seen.current else end_superseded(seen.rollout)
 
 
@@ -68,7 +68,7 @@ async def start_rollout(
     check_name(name)
     check_alias(alias)
     checked, target = stages_of(stages), _check_target(version)
-    home, port = await home_of(context), context.port
+    home, port = await find_home(context), context.port
     noted: dict[str, Any] = {"by": by, "reason": reason}
 
     async def body(change: Change) -> Rollout:

@@ -11,7 +11,7 @@ _RETRIES = 30
 @job("holdall.rollout", retries=_RETRIES)
 async def next_stage(name: str, alias: str, id: str, turn: int) -> None:
     """Make the next move of a rollout whose stage is over, if it is still at that turn."""
-    from holdall.artifacts.rollout.move import go_on
+    from holdall.artifacts.rollout.move import continue_rollout
     from holdall.jobs.attempt import current_job
 
-    await go_on(current_job().context, name, alias, id, turn)
+    await continue_rollout(current_job().context, name, alias, id, turn)

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from holdall.artifacts.alias.alias import Alias, Arms
 from holdall.artifacts.alias.flow import alter_alias
 from holdall.artifacts.alias.state import AliasState, read_state
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.artifacts.name import check_name
 from holdall.artifacts.record import RolloutRecord
 from holdall.artifacts.rollout.job import next_stage
@@ -147,7 +147,7 @@ async def change_rollout(
 ) -> Rollout:
     """Make a planned move; plan it again after contention. The job acts on behalf of the caller who started it."""
     check_name(name)
-    home = await home_of(context)
+    home = await find_home(context)
 
     async def body(change: Change) -> tuple[Rollout, bool]:
         seen = await see_rollout(context, home, name, alias)
@@ -181,7 +181,7 @@ async def change_rollout(
 # --- the job ----------------------------------------------------------------------------------------------
 
 
-async def go_on(context: Context, name: str, alias: str, id: str, turn: int) -> None:
+async def continue_rollout(context: Context, name: str, alias: str, id: str, turn: int) -> None:
     """Make the next move of a rollout whose stage is over, if it is still at that turn."""
     problem = ""
 

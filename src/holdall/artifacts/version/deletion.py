@@ -10,7 +10,7 @@ from holdall.artifacts.alias.flow import change_alias, check_protected, note_ser
 from holdall.artifacts.alias.history import AliasChange
 from holdall.artifacts.alias.state import AliasState, read_aliases, read_state
 from holdall.artifacts.event import announce
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.artifacts.name import LATEST, check_name, display_version, encode_version_sk
 from holdall.artifacts.record import ROW, Note, VersionRow
 from holdall.artifacts.version.artifact import Artifact
@@ -46,7 +46,7 @@ async def delete(
     """
     check_name(name)
     sk = encode_version_sk(version)
-    home = await home_of(context)
+    home = await find_home(context)
 
     async def body(change: Change) -> bool:
         row, note = await read_version(context, home, name, sk)
@@ -70,7 +70,7 @@ async def restore(context: Context, name: str, version: int | str | None = None)
     """Restore a deleted version, LATEST by default, and return it; a version that is not deleted stays as it is."""
     check_name(name)
     sk = encode_version_sk(version)
-    home = await home_of(context)
+    home = await find_home(context)
 
     async def body(change: Change) -> None:
         row, note = await read_version(context, home, name, sk)

@@ -11,7 +11,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.artifacts.name import LATEST, check_name
 from holdall.artifacts.version.artifact import Artifact
 from holdall.artifacts.version.content import object_sha256
@@ -66,7 +66,7 @@ async def download(
         target = Stream(context.port, to)
     elif to is not None:
         target = await find_place(context, to)
-    home = await home_of(context)
+    home = await find_home(context)
     means = Means(context, home, await find_cache(context, cache), resume)
     meter = Meter(context.port, progress)
     meant: str | None = None
@@ -143,7 +143,7 @@ async def url(
     It expires after ``expires``, a number of seconds or a timedelta. It leads to the version that is meant now: if an
     alias moves later, the URL still leads to the same version.
     """
-    home = await home_of(context)
+    home = await find_home(context)
     artifact = await _find_meant(context, home, name, version_or_alias, key)
     if artifact.manifest:
         raise _refuse_directory(artifact, "a directory cannot have a URL; use download")

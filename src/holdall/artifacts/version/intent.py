@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.artifacts.name import LATEST, check_new_name
 from holdall.artifacts.record import Head, VersionRow, show_moment
 from holdall.artifacts.version.artifact import Artifact
@@ -32,7 +32,7 @@ from holdall.artifacts.version.latest import (
     settle,
     update_head,
 )
-from holdall.artifacts.version.material import Material, material_of, of_manifest
+from holdall.artifacts.version.material import Material, of_manifest, open_material
 from holdall.artifacts.version.vacancy import await_vacancy
 from holdall.core.context import Context
 from holdall.core.digests import hex_of
@@ -128,7 +128,7 @@ async def prepare_intent(
     check_new_name(name)
     given, kept_tags = _texts("metadata", metadata), _texts("tags", tags)
     _check_metadata(given)
-    home = await home_of(context)
+    home = await find_home(context)
     key = home.object_key(name, LATEST)
     # with room for what Holdall adds to it, and for the id that a copy of it leaves
     trial = {**given, NAME_KEY: name, SHA_KEY: "0" * 64, MANIFEST_KEY: "0" * 13, "put": "0" * 47}
@@ -136,7 +136,7 @@ async def prepare_intent(
     check_object_request(put)
     holds: tuple[Hold | None, Hold | None] = None, None
     total: int | None = None
-    material = await material_of(context, home, content, progress)
+    material = await open_material(context, home, content, progress)
     if material is None:
         from holdall.artifacts.directory.manifest import CONTENT_TYPE
 
@@ -166,7 +166,7 @@ async def use_intent(context: Context, home: Home, intent: Intent, work: Corouti
                 await context.port.finish(drop_hold(context, home, hold, error))
         raise
     finally:
-        await context.port.finish(intent.material.let_go(context, home))
+        await context.port.finish(intent.material.discard_waiting(context, home))
 
 
 async def _hold_directory(

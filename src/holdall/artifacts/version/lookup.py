@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 from holdall.artifacts.alias.alias import Alias
 from holdall.artifacts.alias.state import explain_no_alias, read_aliases, read_state
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.artifacts.name import (
     LATEST,
     check_name,
@@ -66,9 +66,9 @@ async def get(
     the version does not exist or is deleted; ``deleted=True`` also returns a deleted one.
     """
     check_name(name)
-    home = await home_of(context)
+    home = await find_home(context)
     sk = await resolve_reference(context, name, version, key)
-    served = await aliases_of(context, home, name)
+    served = await find_serving_aliases(context, home, name)
     return await read_artifact(context, home, name, sk, deleted, served.get(sk, ()))
 
 
@@ -90,7 +90,7 @@ async def resolve_reference(
     """The sort key of the version that a caller refers to: a version, or an alias that serves one."""
     if is_version(reference):
         return encode_version_sk(reference)
-    found = (await read_state(context, await home_of(context), name, str(reference))).value()
+    found = (await read_state(context, await find_home(context), name, str(reference))).value()
     if found is None:
         raise explain_no_alias(name, str(reference))
     return encode_version_sk(found.resolve(key))
@@ -159,7 +159,7 @@ async def _report_loss(context: Context, home: Home, name: str, sk: str) -> Arti
     )
 
 
-async def aliases_of(context: Context, home: Home, name: str) -> dict[str, list[str]]:
+async def find_serving_aliases(context: Context, home: Home, name: str) -> dict[str, list[str]]:
     """Read which aliases serve which version, by sort key; including aliases that versioned wrote."""
     found: dict[str, list[str]] = {}
     for each in await read_aliases(context, home, name):
@@ -201,12 +201,12 @@ class VersionPages:
         """Return the versions of the next page, which may be empty; None at the end."""
         if self._left == 0:
             return None
-        home = await home_of(self._context)
+        home = await find_home(self._context)
         if self._pages is None:
             limit = _PAGE if self._left is None or self._filter.narrows else min(_PAGE, self._left + 1)
             query = home.query_versions(self._name, limit=limit, before=self._before)
             self._pages = RecordPages(self._context.port, VersionRow, query, home.address_of)
-            self._served = await aliases_of(self._context, home, self._name)
+            self._served = await find_serving_aliases(self._context, home, self._name)
         rows = await self._pages.next_page()
         if rows is None:
             return None

@@ -129,7 +129,7 @@ class Material:
         assert not isinstance(source, StreamSource)
         return await read_range(port, source, 0, min(source.size, self.size + 1))
 
-    async def let_go(self, context: Context, home: Home) -> None:
+    async def discard_waiting(self, context: Context, home: Home) -> None:
         """Delete the temporary object. If that fails, the put has still succeeded, and a reindex finds the object."""
         if self.waiting is None:
             return
@@ -151,7 +151,9 @@ class _Again:
         return self.stream
 
 
-async def material_of(context: Context, home: Home, given: Any, progress: Progress | None) -> Material | None:
+async def open_material(
+    context: Context, home: Home, given: Any, progress: Progress | None
+) -> Material | None:
     """The caller's content, with its digest; None for the path of a directory."""
     port = context.port
     try:

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdall.artifacts.event import announce
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.artifacts.name import check_name, number_of
 from holdall.artifacts.record import Head, NameRecord, Note, VersionNote, VersionRow
 from holdall.artifacts.version.artifact import Artifact
@@ -79,7 +79,7 @@ async def publish(
             hint="pass the content too, or leave them out: LATEST is published with those it was put with",
         )
     check_name(name)
-    home = await home_of(context)
+    home = await find_home(context)
     return await _publish(context, home, name, LatestContent(context, home, name, expected), expected, force)
 
 
@@ -110,7 +110,7 @@ async def _publish_intent(context: Context, home: Home, intent: Intent, force: b
         return await _publish(context, home, name, origin, Expected(version=wanted.version), True, known)
     finally:
         if staged.material is not intent.material:
-            await context.port.finish(staged.material.let_go(context, home))
+            await context.port.finish(staged.material.discard_waiting(context, home))
 
 
 async def _publish(

@@ -12,7 +12,7 @@ from typing import Any
 
 from holdall.artifacts.alias.flow import change_alias
 from holdall.artifacts.alias.state import read_aliases
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.artifacts.name import (
     LATEST,
     check_name,
@@ -72,7 +72,7 @@ async def purge(
     """
     check_name(name)
     sk = None if version is None else encode_version_sk(version)
-    home = await home_of(context)
+    home = await find_home(context)
     work = _Purge(context, home, name, drop_aliases, allow_protected, dry_run)
     if not dry_run:
         await _finish_purges(context, home, name)

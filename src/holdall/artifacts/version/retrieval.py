@@ -175,12 +175,12 @@ async def _fetch(means: Means, source: Source, take: Take, meter: Meter) -> None
         await read_into(means.describe(source), take, meter)
         return
 
-    async def both(piece: bytes) -> None:
+    async def write_both(piece: bytes) -> None:
         await take(piece)
         await means.port.offload(write_piece, filling, piece)
 
     try:
-        await read_into(means.describe(source), both, meter)
+        await read_into(means.describe(source), write_both, meter)
         await means.port.offload(keep_filling, filling, means.port.now().timestamp())
     except BaseException:
         await means.port.offload(drop_filling, filling)

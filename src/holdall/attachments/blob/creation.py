@@ -9,7 +9,7 @@ from typing import Any
 from holdall.attachments.blob.blob import Blob
 from holdall.attachments.blob.delivery import custom_metadata, delivery_of
 from holdall.attachments.blob.filename import Filename
-from holdall.attachments.home import Home, home_of
+from holdall.attachments.home import Home, find_home
 from holdall.attachments.owner.declaration import Accept
 from holdall.attachments.owner.given import NewFile, own_metadata, read_given
 from holdall.attachments.record import BlobRow, ContentRecord
@@ -71,7 +71,7 @@ async def create_and_upload(
             hint="to upload a file, pass a pathlib.Path or an open file; to find a blob, use db.blobs.find or "
             "db.blobs.find_signed",
         )
-    home = await home_of(context)
+    home = await find_home(context)
     stored = StoredFile(context, file, service_of(context, file.service), _ANYTHING, "file")
     await store_files(context, home, [stored], progress)
     row = stored.new_row(home, context.port.now())
@@ -107,7 +107,7 @@ async def create_before_direct_upload(
     # bytes that arrive after the sweep would never be deleted
     if upkeep.seconds(expires) > (GRACE / 2).total_seconds():
         raise InvalidOptionsError(f"expires must be at most one day, not {expires!r:.60}")
-    home, now = await home_of(context), context.port.now()
+    home, now = await find_home(context), context.port.now()
     kept = own_metadata(metadata)
     row = BlobRow.new(
         home.blob(id := context.port.new_id()),
@@ -192,7 +192,7 @@ async def compose(
     key: str | None = None,
 ) -> Blob:
     """Create a blob by concatenating the bytes of others, which stay as they are. The new blob has no checksum."""
-    home, now = await home_of(context), context.port.now()
+    home, now = await find_home(context), context.port.now()
     rows = [await find_row(context, home, each) for each in blobs]
     services = {row.service_name for row in rows}
     if len(services) != 1:

@@ -15,7 +15,7 @@ from holdall.attachments.blob.address import (
 )
 from holdall.attachments.blob.blob import Blob
 from holdall.attachments.blob.signed_id import Purpose, read_expiry
-from holdall.attachments.home import home_of
+from holdall.attachments.home import find_home
 from holdall.attachments.owner.attachment import Attachment
 from holdall.attachments.picture.representation import Representation
 from holdall.attachments.record import AttachmentRow, BlobRow
@@ -32,7 +32,7 @@ from holdall.tables.record import fetch, fetch_all
 
 async def find(context: Context, id: str) -> Blob:
     """Return the blob with this id; `RecordNotFound` if there is none."""
-    return Blob.of(await find_row(context, await home_of(context), id))
+    return Blob.of(await find_row(context, await find_home(context), id))
 
 
 async def find_signed(context: Context, signed_id: str, *, purpose: Purpose = "blob") -> Blob | None:
@@ -88,7 +88,7 @@ async def attachments(context: Context, blob: Blob | str, *, limit: int | None =
     """
     if limit is not None:
         check_count(limit, "limit")
-    home = await home_of(context)
+    home = await find_home(context)
     row = await find_row(context, home, blob)
     places = await read_references(context, home, row, limit)
     wanted = [AttachmentRow(home.attachment(*home.parse_place(place), id)) for id, place in places.items()]
@@ -105,7 +105,7 @@ async def update_metadata(context: Context, blob: Blob | str, changes: Mapping[s
 
     Other processes may change other entries at the same time.
     """
-    home = await home_of(context)
+    home = await find_home(context)
     row = await find_row(context, home, blob)
     if changes:
         await update_row(context, row, *(BlobRow.metadata.set_entry(*each) for each in changes.items()))
@@ -124,7 +124,7 @@ async def delete(context: Context, blob: Blob | str) -> None:
 
 async def purge_now(context: Context, blob: Blob | str) -> bool:
     """Delete a blob and its bytes, unless it is attached; return False if it is."""
-    home = await home_of(context)
+    home = await find_home(context)
     row = await fetch(context.port, BlobRow(home.blob(blob if isinstance(blob, str) else blob.id)))
     return not row.is_stored or await purge_row(context, home, row)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdall.attachments.blob.blob import Blob
 from holdall.attachments.blob.content_type import HEAD_BYTES, identify
-from holdall.attachments.home import home_of
+from holdall.attachments.home import find_home
 from holdall.attachments.record import BlobRow
 from holdall.attachments.stored import find_row, update_row
 from holdall.core.context import Context
@@ -42,5 +42,5 @@ async def identify_stored(context: Context, blob: Blob | str) -> Blob:
     """The blob with its true content type: no parser sees bytes whose type only their sender has stated."""
     if isinstance(blob, Blob) and blob.is_identified:
         return blob
-    row = await find_row(context, await home_of(context), blob)
+    row = await find_row(context, await find_home(context), blob)
     return Blob.of(await identify_blob(context, row))

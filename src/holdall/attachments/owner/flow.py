@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from holdall.attachments.blob.blob import Blob
-from holdall.attachments.home import Home, Owner, home_of
+from holdall.attachments.home import Home, Owner, find_home
 from holdall.attachments.owner.attachment import Attachment
 from holdall.attachments.owner.declaration import HasMany, HasOne
 from holdall.attachments.owner.intent import read_leaving
@@ -53,7 +53,7 @@ class AttachmentPages:
 
     async def next_page(self) -> Sequence[Attachment] | None:
         """Return the next page; None after the last."""
-        home = await home_of(self._context)
+        home = await find_home(self._context)
         if self._pages is None:
             slots = await _read_slots(self._context, home, self._owner, self._name)
             self._leaving = await read_leaving(self._context, home, slots)

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from holdall.attachments.blob.blob import Blob
-from holdall.attachments.home import Home, Owner, home_of
+from holdall.attachments.home import Home, Owner, find_home
 from holdall.attachments.owner.attachable import Attachable, owner_of_instance
 from holdall.attachments.owner.attachment import Attachment
 from holdall.attachments.owner.declaration import is_persisted, owner_of
@@ -23,7 +23,7 @@ async def load_attachments(
     context: Context, items: Sequence[Model | Attachable], names: Sequence[str]
 ) -> None:
     """Load the attachments under these names into each item. Rows whose blob is missing are left out."""
-    home = await home_of(context)
+    home = await find_home(context)
     stored = [item for item in items if is_persisted(item)]
     owners = [owner_of(item.key) if isinstance(item, Model) else owner_of_instance(item) for item in stored]
     kinds = {type(item) for item in stored}

@@ -16,7 +16,7 @@ from holdall.attachments.blob.blob import Blob
 from holdall.attachments.blob.content_type import BINARY
 from holdall.attachments.blob.identification import identify_blob
 from holdall.attachments.event import deliver_events, describe_event
-from holdall.attachments.home import Home, home_of
+from holdall.attachments.home import Home, find_home
 from holdall.attachments.owner.attachment import Attachment
 from holdall.attachments.owner.declaration import Declaration
 from holdall.attachments.owner.given import Given, NewFile
@@ -91,7 +91,7 @@ class AttachmentsParticipant(Participant):
     async def state(self, change: Change) -> None:
         """Read what is stored; add rows, slots, counts and the job."""
         context = self._context = change.context
-        home = self._home = await home_of(context)
+        home = self._home = await find_home(context)
         wishes = [order.wish for order in self._orders]
         slots = await _read_slots(context, home, wishes)
         leaving = await read_leaving(context, home, slots)
@@ -243,7 +243,7 @@ class AttachmentsParticipant(Participant):
 
     async def upload(self, context: Context, orders: Sequence[Order]) -> None:
         """Store the bytes of new files now, for a later participant with the same ``uploads``."""
-        self._context, self._home = context, await home_of(context)
+        self._context, self._home = context, await find_home(context)
         for order in orders:
             for each in order.wish.pending.added:
                 if isinstance(each, NewFile):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from holdall.attachments.home import Home, Owner, home_of
+from holdall.attachments.home import Home, Owner, find_home
 from holdall.attachments.owner.flow import remove_rows
 from holdall.attachments.owner.intent import delete_parts, locate_parts, plan_end
 from holdall.attachments.owner.proxy import Removal
@@ -35,7 +35,7 @@ from holdall.tables.record import fetch, fetch_all
 async def detach_again(*places: tuple[str, str, str, Removal, str, Collection[str]]) -> None:
     """Remove rows that were attached before a name was cleared, and that the list did not show then."""
     context = current_job().context
-    home = await home_of(context)
+    home = await find_home(context)
     for record_type, record_id, name, how, before, kept in places:
         owner = Owner(record_type, record_id)
         rows = await read_rows(context, home, owner, name)
@@ -46,7 +46,7 @@ async def detach_again(*places: tuple[str, str, str, Removal, str, Collection[st
 async def detach_batches(*places: tuple[str, str, str, str]) -> None:
     """Remove the rows of intents; drop an intent whose transaction has not committed."""
     context = current_job().context
-    home = await home_of(context)
+    home = await find_home(context)
     for record_type, record_id, name, named in places:
         await _end_intent(context, home, Owner(record_type, record_id), name, named)
 

@@ -14,7 +14,7 @@ from holdall.attachments.blob.blob import Blob
 from holdall.attachments.blob.content_type import extension_of
 from holdall.attachments.blob.handle import fetch_copy
 from holdall.attachments.blob.identification import identify_stored
-from holdall.attachments.home import Home, Owner, home_of
+from holdall.attachments.home import Home, Owner, find_home
 from holdall.attachments.owner.declaration import HasOne
 from holdall.attachments.owner.given import NewFile
 from holdall.attachments.owner.participant import AttachmentsParticipant, Order, Uploads
@@ -120,7 +120,7 @@ def _record(home: Home, place: _Place) -> VariantRow:
 
 
 async def _make_variant(context: Context, source: Blob, wanted: Variant) -> Blob:
-    home = await home_of(context)
+    home = await find_home(context)
     complete = complete_variant(wanted, source.content_type, source.filename)
     digest = complete.digest(attachment_settings(context.settings).variation_digest)
     place = _Place(variant_owner(source.id, digest), "image", source.id, digest)
@@ -136,7 +136,7 @@ async def _make_variant(context: Context, source: Blob, wanted: Variant) -> Blob
 
 
 async def _draw_preview(context: Context, source: Blob) -> Blob:
-    home = await home_of(context)
+    home = await find_home(context)
     place = _Place(preview_owner(source.id), "preview_image", source.id)
 
     def draw(path: str, target: str) -> Request[Picture]:

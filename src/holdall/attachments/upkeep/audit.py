@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, TypeAlias, TypeVar
 
-from holdall.attachments.home import Home, home_of
+from holdall.attachments.home import Home, find_home
 from holdall.attachments.owner.ledger import Ledger
 from holdall.attachments.picture.derived import is_derived
 from holdall.attachments.record import AttachmentRow, BlobRow, ReferenceRecord
@@ -65,7 +65,7 @@ async def check(context: Context, *, repair: bool = False, bytes: bool = True) -
 
     This reads the whole table. ``bytes=False`` does not ask the file services whether the bytes exist.
     """
-    home = await home_of(context)
+    home = await find_home(context)
     findings: list[Finding] = []
     audit = Audit(context, home, repair, findings.append)
     blobs = attachments = 0

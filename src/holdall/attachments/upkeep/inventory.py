@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdall.attachments.blob.blob import Blob
-from holdall.attachments.home import home_of
+from holdall.attachments.home import find_home
 from holdall.attachments.owner.attachment import Attachment
 from holdall.attachments.owner.flow import AttachmentPages
 from holdall.attachments.picture.derived import preview_owner, read_variants, variant_owner
@@ -43,7 +43,7 @@ async def scan(
     check_count(limit, "limit")
     if most_scanned is not None:
         check_count(most_scanned, "most_scanned")
-    home = await home_of(context)
+    home = await find_home(context)
     start = None if after is None else home.blob(after).key
     kind = BlobRow.entity.equals("Blob")
     request = Scan(home.layout.table, filter=kind, limit=_PAGE, start_after=start, enough=limit + 1)
@@ -65,7 +65,7 @@ async def pictures(context: Context, blob: Blob | str) -> list[Attachment]:
 
     The variants of a PDF or video are those of its preview.
     """
-    home = await home_of(context)
+    home = await find_home(context)
     row = await find_row(context, home, blob)
     owners = [preview_owner(row.id)]
     variants = await read_variants(context, home, row.id, row.variants)

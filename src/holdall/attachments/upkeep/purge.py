@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from holdall.attachments.event import deliver_events, describe_event
-from holdall.attachments.home import Home, Owner, home_of
+from holdall.attachments.home import Home, Owner, find_home
 from holdall.attachments.owner.ledger import Ledger
 from holdall.attachments.picture.derived import (
     is_variant,
@@ -43,7 +43,7 @@ async def purge(*ids: str) -> None:
 
 async def purge_blobs(context: Context, ids: Sequence[str]) -> None:
     """Purge the blobs among these to which nothing refers."""
-    home = await home_of(context)
+    home = await find_home(context)
     for row in (await read_blobs(context, home, ids)).values():
         if row.is_stored:
             await purge_row(context, home, row)

@@ -14,7 +14,7 @@ from collections import Counter
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
-from holdall.attachments.home import Home, home_of
+from holdall.attachments.home import Home, find_home
 from holdall.attachments.record import BlobRow, Hour, Marker, UploadRecord
 from holdall.attachments.stored import read_blobs
 from holdall.attachments.upkeep.purge import delete_bytes, delete_derived, delete_unattached
@@ -54,7 +54,7 @@ async def sweep(context: Context, *, older_than: timedelta = GRACE, dry_run: boo
         raise InvalidOptionsError(
             f"older_than must be at least 2 days, not {older_than}: the upload of a younger file may be in progress"
         )
-    home = await home_of(context)
+    home = await find_home(context)
     before = context.port.now() - older_than
     total: Counter[Found] = Counter()
     pages = RecordPages(context.port, Hour, home.hours(before), home.layout.address_of)

@@ -19,7 +19,7 @@ from typing import Any
 from holdall.attachments.blob.address import verify_with
 from holdall.attachments.blob.creation import service_of
 from holdall.attachments.blob.filename import Filename
-from holdall.attachments.home import Home, home_of
+from holdall.attachments.home import Home, find_home
 from holdall.attachments.owner.given import own_metadata
 from holdall.attachments.record import Marker, UploadRecord
 from holdall.attachments.upkeep.purge import purge_blobs
@@ -93,7 +93,7 @@ async def start_upload(
     until = now + timedelta(seconds=seconds(expires))
     name = service_of(context, service)
     traits = await port.send(DescribeService(name))
-    home = await home_of(context)
+    home = await find_home(context)
     record = UploadRecord.new(
         home.upload(id := port.new_id()),
         UploadRecord.id.set(id),
@@ -123,7 +123,7 @@ async def start_upload(
 
 async def find_upload(context: Context, id: str) -> ResumableUpload:
     """Return the upload with this id; `RecordNotFound` if there is none, or it was cancelled or has expired."""
-    return show_upload(await _read(context, await home_of(context), id))
+    return show_upload(await _read(context, await find_home(context), id))
 
 
 async def find_signed_upload(context: Context, signed_id: str) -> ResumableUpload | None:
@@ -153,7 +153,7 @@ async def continue_upload(
     ``sha1:`` or ``sha256:``; if they do not match it, none of them are kept, and this raises `IntegrityError`.
     `UploadConflictError` if the upload is at another offset, or if another request continues it meanwhile.
     """
-    home = await home_of(context)
+    home = await find_home(context)
     record = await _read(context, home, upload if isinstance(upload, str) else upload.id)
     if offset != record.offset:
         raise conflict_at(record, f"but the request sent bytes from {offset!r:.30} on")
@@ -168,7 +168,7 @@ async def cancel_upload(context: Context, upload: ResumableUpload | str) -> None
 
     If the upload is complete, its blob is deleted, unless it is attached.
     """
-    home = await home_of(context)
+    home = await find_home(context)
     id = upload if isinstance(upload, str) else upload.id
     try:
         record = await _read(context, home, id)

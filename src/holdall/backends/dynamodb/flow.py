@@ -159,7 +159,7 @@ class DynamoFlow:
 
     async def _write_one(self, pace: Pace, request: PutItem | UpdateItem | DeleteItem) -> WriteReply:
         if self._single_writes == "auto" or request.returns != "none":
-            trace = None if isinstance(request, DeleteItem) else await self._trace(pace, request)
+            trace = None if isinstance(request, DeleteItem) else await self._make_trace(pace, request)
             payload = await self._write(pace, render_call(request), "once", trace)
             reply: WriteReply = _understand(request, payload)
             return reply
@@ -175,7 +175,7 @@ class DynamoFlow:
             raise refusal from error
         return WriteReply(None, done.capacity)
 
-    async def _trace(self, pace: Pace, request: PutItem | UpdateItem) -> Trace | None:
+    async def _make_trace(self, pace: Pace, request: PutItem | UpdateItem) -> Trace | None:
         """The trace that a stamped write leaves; None for other writes."""
         if request.stamp is None:
             return None

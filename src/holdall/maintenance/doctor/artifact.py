@@ -8,7 +8,7 @@ from functools import partial
 
 from holdall.artifacts.catalogue import NamePages
 from holdall.artifacts.directory.record import FileRecord
-from holdall.artifacts.home import Home, home_of
+from holdall.artifacts.home import Home, find_home
 from holdall.artifacts.name import display_version, encode_meta_pk
 from holdall.artifacts.record import Head, NameRecord, Note, PurgeMark, VersionRow, parse_moment
 from holdall.artifacts.settings import artifact_settings
@@ -40,7 +40,7 @@ async def find_artifacts(work: Work, layout: Layout | None) -> Home | None:
     if settings.table is None and (layout is None or layout.mode != "A"):
         return None
     try:
-        return await home_of(context)
+        return await find_home(context)
     except HoldallError as error:
         await work.find("artifacts", "error", "artifacts", f"they cannot be used: {error.message}")
         return None

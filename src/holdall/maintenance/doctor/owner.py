@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from holdall.attachments.home import Owner, home_of
+from holdall.attachments.home import Owner, find_home
 from holdall.attachments.owner.resolution import parse_key
 from holdall.attachments.record import AttachmentRow, Slot
 from holdall.core.values import Item
@@ -54,7 +54,7 @@ class OwnerCheck:
 
     async def _report(self, row: AttachmentRow, owner: Record) -> None:
         """Report an attachment, unless it is being removed, or its owner has been created meanwhile."""
-        home = await home_of(self._work.context)
+        home = await find_home(self._work.context)
         slot = Slot(home.slot(row.owner, row.name))
         again, now, slot = await fetch(self._work.context.port, row, owner, slot)
         if not again.is_stored or now.is_stored or slot.intents:

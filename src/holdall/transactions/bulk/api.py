@@ -47,7 +47,7 @@ class BulkWrites:
         if not self._open:
             raise InvalidRequestError(
                 f"{method} was called outside a with block, which would send its last batch",
-                hint=f"write `with db.bulk(Model) as bulk:` (`async with` for AsyncDatabase), or use {method}_all",
+                hint=f"write `with db.bulk(Model) as bulk:` (`async with` for AsyncDatabase), or use {method}_add_all",
             )
 
 
@@ -72,16 +72,16 @@ class Bulk(BulkWrites, Generic[M]):
 
     def put_all(self, items: Items[M]) -> BulkReport:
         """Put every item of an iterable, which may be a generator of any length, and send all of them."""
-        return self._all(self._batches.put, items)
+        return self._add_all(self._batches.put, items)
 
     def delete_all(self, targets: Targets[M]) -> BulkReport:
         """Delete the items under all these keys, and send all deletes."""
-        return self._all(self._batches.delete, targets)
+        return self._add_all(self._batches.delete, targets)
 
-    def _all(self, add: Any, items: Iterable[Any]) -> BulkReport:
+    def _add_all(self, add: Any, items: Iterable[Any]) -> BulkReport:
         if not self._open:
             with self:
-                return self._all(add, items)
+                return self._add_all(add, items)
         for item in items:
             if add(item):
                 run(self._batches.flush(), self._context)
@@ -124,16 +124,16 @@ class AsyncBulk(BulkWrites, Generic[M]):
 
     async def put_all(self, items: AsyncItems[M]) -> BulkReport:
         """Put every item of an iterable, sync or async and of any length, and send all of them."""
-        return await self._all(self._batches.put, items)
+        return await self._add_all(self._batches.put, items)
 
     async def delete_all(self, targets: AsyncTargets[M]) -> BulkReport:
         """Delete the items under all these keys, and send all deletes."""
-        return await self._all(self._batches.delete, targets)
+        return await self._add_all(self._batches.delete, targets)
 
-    async def _all(self, add: Any, items: Any) -> BulkReport:
+    async def _add_all(self, add: Any, items: Any) -> BulkReport:
         if not self._open:
             async with self:
-                return await self._all(add, items)
+                return await self._add_all(add, items)
         if isinstance(items, AsyncIterable):
             async for item in items:
                 if add(item):

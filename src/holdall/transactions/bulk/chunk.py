@@ -306,7 +306,7 @@ class _Run:
             where=self.question.condition,
         )
         found = 0
-        for item in maker.give(await maker.instances(items)):
+        for item in maker.give(await maker.make_instances(items)):
             found += 1
             await self.treatment.apply(self.context, unit, item, self.question)
         return found, len(unit.entries)
@@ -326,7 +326,7 @@ async def change_all(
     requests = run.requests()
     if not whole:  # the index lacks what the filter needs; the items are read by their keys, and checked then
         requests = [None if each is None else replace(each, filter=None) for each in requests]
-    records = await _records(context, options.checkpoint, len(requests))
+    records = await _fetch_checkpoints(context, options.checkpoint, len(requests))
     run.parts = [_Part(run, *each) for each in zip(requests, records, strict=True)]
     if len(run.parts) == 1:
         await run.parts[0].work()
@@ -337,7 +337,7 @@ async def change_all(
     return run.report()
 
 
-async def _records(context: Context, name: str | None, count: int) -> list[Checkpoint | None]:
+async def _fetch_checkpoints(context: Context, name: str | None, count: int) -> list[Checkpoint | None]:
     """The checkpoint of each part, as it is stored."""
     if name is None:
         return [None] * count

@@ -189,7 +189,7 @@ class _Move:
     async def visit(self, tally: Tally, rows: Sequence[Item]) -> None:
         """Copy the items of a page."""
         port, copies = self._context.port, list[Copy]()
-        for item, raw in await self._maker.instances(rows):
+        for item, raw in await self._maker.make_instances(rows):
             if isinstance(item, Exception):
                 if not isinstance(item, HoldallError):
                     raise item

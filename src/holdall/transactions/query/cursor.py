@@ -136,7 +136,7 @@ class RowCursor(Generic[M]):
         limits = [
             limit for limit in (self.left, None if at_most is None else at_most + spare) if limit is not None
         ]
-        rows: list[tuple[M, Item]] = await self._maker.instances(items, min(limits, default=None))
+        rows: list[tuple[M, Item]] = await self._maker.make_instances(items, min(limits, default=None))
         if self.left is not None:
             self.left -= len(rows)
         return rows

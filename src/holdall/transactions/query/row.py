@@ -141,7 +141,9 @@ class RowMaker:
         keys, labels = self._binding.key_of(raw), {field.stored: field.name for field in schema.plain}
         return [Lock(labels.get(name, name), name, raw.get(name)) for name in names if name not in keys]
 
-    async def instances(self, rows: Iterable[Item], at_most: int | None = None) -> list[tuple[Any, Item]]:
+    async def make_instances(
+        self, rows: Iterable[Item], at_most: int | None = None
+    ) -> list[tuple[Any, Item]]:
         """Instances, each with its row, without rows of other models or of items that this transaction deleted.
 
         For an item that could not be hydrated, the error is returned in its place.
@@ -176,7 +178,7 @@ class RowMaker:
         return found
 
     async def _hydrate_rows(self, rows: list[Item], at_most: int | None) -> list[tuple[Any, Item]]:
-        """`instances` for rows that may need hydration; no more rows are hydrated than may be needed."""
+        """`make_instances` for rows that may need hydration; no more rows are hydrated than may be needed."""
         binding = self._binding
         models = [binding.model_of(raw) for raw in rows]
         known = [(model, raw) for model, raw in zip(models, rows, strict=True) if model is not None]
@@ -239,8 +241,10 @@ class MixedMaker:
         for item, raw in rows:
             yield from self._makers[self._name_of(raw)].describe([(item, raw)])
 
-    async def instances(self, rows: Iterable[Item], at_most: int | None = None) -> list[tuple[Any, Item]]:
-        """Instances, each with its row, as `RowMaker.instances` returns them, in the order of the rows."""
+    async def make_instances(
+        self, rows: Iterable[Item], at_most: int | None = None
+    ) -> list[tuple[Any, Item]]:
+        """Instances, each with its row, as `RowMaker.make_instances` returns them, in the order of the rows."""
         found: list[tuple[Any, Item]] = []
         attribute, label = self._attribute, None
         runs: list[list[Item]] = []  # rows of one model, as they follow each other
@@ -252,7 +256,7 @@ class MixedMaker:
         for run in runs:
             maker = self._makers.get(self._name_of(run[0]))
             if maker is not None:
-                found += await maker.instances(run, None if at_most is None else at_most - len(found))
+                found += await maker.make_instances(run, None if at_most is None else at_most - len(found))
         return found
 
     def _name_of(self, raw: Item) -> Any:

@@ -192,7 +192,7 @@ class ScanCursor(Generic[M]):
 
     async def _next_rows(self) -> list[tuple[M, Item]] | None:
         if not self._pages:
-            pages = await self._round(count_only=False)
+            pages = await self._fetch_round(count_only=False)
             if pages is None:
                 return None
             self._pages = pages[::-1]
@@ -200,7 +200,7 @@ class ScanCursor(Generic[M]):
         maker = self._maker
         assert maker is not None
         batch = maker.batch or len(self._rest)
-        rows: list[tuple[M, Item]] = await maker.instances(self._rest[:batch], self._left)
+        rows: list[tuple[M, Item]] = await maker.make_instances(self._rest[:batch], self._left)
         self._rest = self._rest[batch:]
         self._take(len(rows))
         self._matches += len(rows)
@@ -214,7 +214,7 @@ class ScanCursor(Generic[M]):
 
     async def next_count(self) -> int | None:
         """How many rows the next round has, without reading them; None if there are no more rounds."""
-        pages = await self._round(count_only=True)
+        pages = await self._fetch_round(count_only=True)
         if pages is None:
             return None
         before = self._found
@@ -236,7 +236,7 @@ class ScanCursor(Generic[M]):
             *(binding.schema.name, self._scanned, binding.table, self._found, self._capacity),
         )
 
-    async def _round(self, *, count_only: bool) -> list[Page] | None:
+    async def _fetch_round(self, *, count_only: bool) -> list[Page] | None:
         """The next pages of the segments that are read concurrently; None if all are done."""
         if self._unit is not None:
             self._unit.check_open()
