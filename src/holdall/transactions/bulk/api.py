@@ -47,7 +47,7 @@ class BulkWrites:
         if not self._open:
             raise InvalidRequestError(
                 f"{method} was called outside a with block, which would send its last batch",
-                hint=f"write `with db.bulk(Model) as bulk:` (`async with` for AsyncDatabase), or use {method}_add_all",
+                hint=f"write `with db.bulk(Model) as bulk:` (`async with` for AsyncDatabase), or use {method}_all",
             )
 
 
