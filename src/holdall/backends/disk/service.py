@@ -144,9 +144,8 @@ class DiskService:
         """Answer the request in a thread if it may block the event loop."""
         if type(request) in (DescribeService, SignUrl):
             return self.send_blocking(request)
-        is_large = (
-            isinstance(request, GetObject) and (request.size or 0) > _LARGE
-        )  # it deserves its own thread
+        # a large read deserves its own thread
+        is_large = isinstance(request, GetObject) and (request.size or 0) > _LARGE
         if not request.writes and not is_large:
             return await self._find_reader().read(self.send_blocking, request)  # type: ignore[no-any-return]
         import asyncio  # async programs have it; others need not load it

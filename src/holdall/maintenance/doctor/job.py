@@ -255,8 +255,8 @@ class JobCheck:
     async def _exists(self, id: str) -> bool:
         """Whether a queue has a job with this id, in whatever state; twice, because a job may be moved meanwhile."""
         for queue in [*await self._list_queues(), *self._unlisted] * 2:
-            for h in list_homes(queue, id):
-                query = replace(self._layout.listing(h), filter=JobItem.id.equals(id))
+            for partition in list_homes(queue, id):
+                query = replace(self._layout.listing(partition), filter=JobItem.id.equals(id))
                 if await has_items(self._work.context.port, query):
                     return True
         return False
